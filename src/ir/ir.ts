@@ -3,6 +3,7 @@
  * Kubernetes objects translate to it; workers compile it. All times are milliseconds, all sizes bytes.
  */
 import type { Origin } from "../base/origin.ts";
+import type { Path } from "../base/paths.ts";
 import type { ConnectionLimits } from "../http/stream.ts";
 import type { NetworkExtAuthz } from "../policies/ext-authz/network-schema.ts";
 import type { PolicySet } from "../policies/policy-set.ts";
@@ -222,6 +223,8 @@ export interface RouteBackend {
   /** `/<routeKey>/backend<idx>`, or the key of a named backend (`/<name>`). */
   readonly key: string;
   readonly weight: number;
+  /** The field of the route where it is written; absent: its entry of `backends`, in Kubernetes of `backendRefs`. */
+  readonly at?: Path;
   readonly target: Target;
   readonly policies: PolicySet;
   /** Where policies were written; absent kinds: here, in `policies`. */

@@ -114,7 +114,12 @@ export function originsOf(
   );
 }
 
+/** Where a backend of a route is written: its field `at`, by default the entry at `index` of the backends. */
+export function originOfBackend(route: Origin | undefined, index: number, at?: Path): Origin | undefined {
+  return below(route, at ?? [route?.object === undefined ? "backends" : "backendRefs", index]);
+}
+
 /** The field `path` of what is written at `origin`. */
-export function below(origin: Origin | undefined, path: Path): Origin | undefined {
+function below(origin: Origin | undefined, path: Path): Origin | undefined {
   return origin && { ...origin, path: [...origin.path, ...path] };
 }

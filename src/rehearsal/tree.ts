@@ -11,6 +11,7 @@ import type { AccessRecord } from "../telemetry/access-record.ts";
 import { detailsText } from "../trace/details.ts";
 import type { Phase, TraceEvent } from "../trace/events.ts";
 import { EFFECTIVE_NAMES } from "../trace/policy-kinds.ts";
+import { routeName } from "../trace/route-names.ts";
 import { type Step, stepsOf, wholeOf } from "../trace/steps.ts";
 import type { Endpoint } from "../upstream/endpoints/endpoint.ts";
 import type { EndpointStats } from "../upstream/endpoints/endpoints.ts";
@@ -82,7 +83,8 @@ function connectionTree({ events, splits, record, bind, serverName }: Run): Step
 
 /** Routes of TCP and TLS have no other condition than the server name. */
 function tcpRoute(step: Step, routes: readonly CompiledTcpRoute[], serverName: string): Step {
-  const own = routes.find(({ label }) => label === step.name);
+  const own = routes.find(({ label }) => label === step.key);
+  const labels = routes.map(({ label }) => label);
   const names = ({ hostnames }: CompiledTcpRoute): string => hostnames.join(", ");
   const others = routes.filter((route) => route !== own).slice(0, MAX_OTHERS);
   const steps = others.map((route): Step => {
@@ -90,8 +92,9 @@ function tcpRoute(step: Step, routes: readonly CompiledTcpRoute[], serverName: s
     const reason = isAny
       ? "any server name, a route before it fits better"
       : `${serverName === "" ? "no server name" : serverName} is not ${names(route)}`;
-    const { label: name, origin } = route;
-    return { kind: "route", name, result: "no", reason, ...(origin !== undefined && { origin }), steps: [] };
+    const { label: key, origin } = route;
+    const name = routeName({ route: key, ...(origin !== undefined && { origin }) }, labels);
+    return { kind: "route", name, key, result: "no", reason, ...(origin !== undefined && { origin }), steps: [] };
   });
   if (own === undefined) return { ...step, steps };
   return { ...step, reason: own.hostnames.length === 0 ? "any connection" : `server name ${names(own)}`, steps };
@@ -201,8 +204,8 @@ function ends(message: TraceEvent["message"], phase: Phase): boolean {
 }
 
 /** How the backend of a route was chosen, and after retries that change it the next one. */
-function splitsOf({ name }: Step, splits: readonly Asked[]): Step[] {
-  return splits.filter(({ route }) => route === name).map(backendStep);
+function splitsOf({ key }: Step, splits: readonly Asked[]): Step[] {
+  return splits.filter(({ route }) => route === key).map(backendStep);
 }
 
 function backendStep({ value, others, share }: Asked): Step {

@@ -202,7 +202,14 @@ export interface PolicyContext {
 /** Runs shadow policies, which decide without effect. */
 export interface ShadowRuns {
   /** Runs the hook of a policy now, or after the shadow policies that still wait; returns at once. */
-  run(kind: ShadowableKind, phase: Phase, onRequest: NonNullable<PolicyHooks["onRequest"]>): void;
+  run(kind: ShadowableKind, place: ShadowPlace, onRequest: NonNullable<PolicyHooks["onRequest"]>): void;
+}
+
+/** Where a shadow policy runs. */
+export interface ShadowPlace {
+  readonly phase: Phase;
+  /** Different for each policy and each route, listener or backend that has it. */
+  readonly identity: string;
 }
 
 /** What a shadow policy would have done with the request. */

@@ -27,7 +27,7 @@ export function shadowOf<Kind extends ShadowableKind, Config>(
       if (onRequest === undefined) return {};
       return {
         onRequest(context) {
-          context.shadow.run(kind, deps.phase, onRequest);
+          context.shadow.run(kind, deps, onRequest);
           return undefined;
         },
       };

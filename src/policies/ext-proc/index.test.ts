@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
-import type { Answer } from "../../../test/helpers/envoy/ext-proc.ts";
+import { type Answer, BODY_MODES } from "../../../test/helpers/envoy/ext-proc.ts";
 import { extProcAt, startProcessor } from "../../../test/helpers/envoy/processor.ts";
 import { GrpcServer } from "../../../test/helpers/grpc-server.ts";
 import { ms } from "../../base/durations.ts";
@@ -146,6 +146,13 @@ test("modes: the service can override those of the rest of the exchange, if allo
   };
   assert.deepEqual(await asked(true), ["request_headers", "request_body"]);
   assert.deepEqual(await asked(false), ["request_headers"]);
+});
+
+test("the first message about a side says how its body is sent, also without headers", async () => {
+  await using service = await startProcessor(() => [{ request_body: { response: {} } }]);
+  const context = contextOf({ method: "POST", headers: ["content-length", "4"] }, { body: "body" });
+  await run(policy(service.port, { requestBodyMode: "buffered" }), context);
+  assert.deepEqual(service.questions[0]?.protocol_config, { request_body_mode: BODY_MODES.buffered });
 });
 
 test("responses without anything to process are not held", () => {

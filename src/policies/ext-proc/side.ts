@@ -51,7 +51,13 @@ export async function processSide(
 ): Promise<Outcome> {
   const { direction, body } = side;
   let modes = before;
-  let context = side.context;
+  let context: ProcessingRequest = {
+    ...side.context,
+    protocolConfig: {
+      requestBodyMode: BODY_MODES[modes.requestBodyMode],
+      responseBodyMode: BODY_MODES[modes.responseBodyMode],
+    },
+  };
   const stream = (): void => {
     const settings = { direction, failOpen, context };
     body.through((sink) => new StreamedBody(session, sink, settings, sendsTrailers(modes, direction)));
@@ -64,10 +70,6 @@ export async function processSide(
     streaming = bodyMode(modes, side) === "fullDuplexStreamed" && !allowModeOverride;
     const message: ProcessingRequest = {
       ...context,
-      protocolConfig: {
-        requestBodyMode: BODY_MODES[modes.requestBodyMode],
-        responseBodyMode: BODY_MODES[modes.responseBodyMode],
-      },
       request: { case: part, value: { headers: headerMap(side.headers()), endOfStream: body.empty } },
     };
     const answered = session.roundTrip(part, message, !streaming);

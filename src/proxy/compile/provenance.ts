@@ -7,7 +7,7 @@ import { BoundedCache } from "../../base/bounded-cache.ts";
 import type { ErrorCode } from "../../base/errors.ts";
 import type { Origin } from "../../base/origin.ts";
 import type { Ir, Listener, Route } from "../../ir/ir.ts";
-import { below, type Containers, originsOf, type PolicyOrigins } from "../../ir/origins.ts";
+import { type Containers, originOfBackend, originsOf, type PolicyOrigins } from "../../ir/origins.ts";
 import { type PackedRoutes, placeAt, routeAt } from "../../ir/packed-ir.ts";
 import { mergeLevels } from "../../policies/merge.ts";
 import type { PolicySet, SetKey } from "../../policies/policy-set.ts";
@@ -36,6 +36,13 @@ interface Chosen {
   readonly backend: object | undefined;
 }
 
+/** What a connection or session without HTTP has chosen so far. */
+interface ChosenForConnection {
+  readonly listener: Chosen["listener"];
+  readonly route: { readonly origin: Origin | undefined; readonly backends: readonly object[] } | undefined;
+  readonly backend: Chosen["backend"];
+}
+
 /** A policy, and its rule if it has some, by its position among those of all levels. */
 export interface DecidingPolicy {
   readonly policy: SetKey;
@@ -48,6 +55,7 @@ export type Decider = DecidingPolicy | { readonly route: Named };
 
 /** What errors are about, unless a policy has thrown them. */
 const ABOUT: { readonly [Code in ErrorCode]?: "route" | "backend" | "timeout" } = {
+  TG_ROUTE_NOT_FOUND: "route",
   TG_NO_BACKENDS: "route",
   TG_DELEGATION_CYCLE: "route",
   TG_EXPRESSIONS_EXCEEDED: "route",
@@ -142,14 +150,35 @@ export class Provenance {
   ofError(code: ErrorCode, decider: Decider | undefined, chosen: Chosen): Origin | undefined {
     if (decider !== undefined)
       return "route" in decider ? this.originOf(decider.route) : this.ofPolicy(decider, chosen);
-    const { route, backend } = chosen;
+    const { listener, route, backend } = chosen;
     const about = ABOUT[code];
-    if (about === undefined || route === undefined) return undefined;
+    if (about === undefined) return undefined;
+    if (route === undefined) return this.#ofNoRoute(code, listener);
     if (about === "timeout") return this.ofPolicy({ policy: "timeout", phase: "route" }, chosen);
-    const origin = this.originOf(route);
-    const index = about === "route" || backend === undefined ? -1 : route.backends.indexOf(backend);
-    // Objects of Kubernetes have other names for their backends.
-    return index < 0 || origin?.object !== undefined ? origin : below(origin, ["backends", index]);
+    return (about === "backend" ? this.originOfBackend(route, backend) : undefined) ?? this.originOf(route);
+  }
+
+  /** What ended a connection or session without HTTP with an error of this code. */
+  ofConnectionError(code: ErrorCode, { listener, route, backend }: ChosenForConnection): Origin | undefined {
+    const about = ABOUT[code];
+    if (route === undefined) return this.#ofNoRoute(code, listener);
+    const { origin, backends } = route;
+    const index = backends.findIndex((each) => each === backend);
+    if (about === "backend" && index >= 0) return originOfBackend(origin, index);
+    return about && origin;
+  }
+
+  /** Without any route to compare, the listener has decided. */
+  #ofNoRoute(code: ErrorCode, listener: Chosen["listener"]): Origin | undefined {
+    return code === "TG_ROUTE_NOT_FOUND" && listener !== undefined ? this.originOfListener(listener.key) : undefined;
+  }
+
+  /** A backend of a route; undefined if it is none. */
+  originOfBackend(route: Compiled, backend: object | undefined): Origin | undefined {
+    const index = backend === undefined ? -1 : route.backends.indexOf(backend);
+    const written = index < 0 ? undefined : this.#find(route);
+    const own = written?.backends[index];
+    return own && originOfBackend(written?.origin, index, own.at);
   }
 
   ofPolicy({ policy, phase, rule = 0 }: DecidingPolicy, chosen: Chosen): Origin | undefined {

@@ -85,10 +85,6 @@ export class BindServer implements Ingress, HttpHost, TcpHost, StreamAcceptor, T
     return this.#bind.frontend;
   }
 
-  get accessLogRules(): TcpHost["accessLogRules"] {
-    return this.#bind;
-  }
-
   /** Open connections, in any stage. */
   get connections(): number {
     return this.#live.size;

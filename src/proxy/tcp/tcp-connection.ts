@@ -4,7 +4,6 @@ import { formatHostPort } from "../../base/listen-address.ts";
 import type { Rostered } from "../../base/roster.ts";
 import type { Sweepable } from "../../base/sweeper.ts";
 import type { Activation } from "../../cel/index.ts";
-import type { Frontend } from "../../ir/ir.ts";
 import type { Transport, TransportHandler } from "../../net/transport.ts";
 import type { ShownVariables } from "../../telemetry/shown-variables.ts";
 import type { Balancer } from "../../upstream/balancers/balancer.ts";
@@ -16,19 +15,18 @@ import {
 } from "../../upstream/calls/upstream-call.ts";
 import type { UpstreamConnection } from "../../upstream/connections/connection.ts";
 import type { Endpoint } from "../../upstream/endpoints/endpoint.ts";
-import type { CompiledBackend, CompiledListener, CompiledTcpRoute } from "../compile/compiled.ts";
+import type { CompiledBackend, CompiledBind, CompiledListener, CompiledTcpRoute } from "../compile/compiled.ts";
 import type { LiveConnection } from "../ingress/arrival.ts";
 import { callable, pick } from "../phases/select-backend.ts";
 import type { Services } from "../services/services.ts";
-import { type AccessLogRules, isLogged, logAccess } from "../telemetry/log-access.ts";
+import { isLogged, logAccess } from "../telemetry/log-access.ts";
 import { connectionVariables, shownOfConnection } from "../variables/connection-variables.ts";
 import { ConnectionTrace } from "./connection-trace.ts";
 
 /** The bind of a connection. */
 export interface TcpHost {
-  readonly frontend: Frontend;
-  /** Those of the configuration in effect: a connection may outlive the one with which it began. */
-  readonly accessLogRules: AccessLogRules;
+  /** Of the configuration in effect: a connection may outlive the one with which it began. */
+  readonly bind: CompiledBind;
   onConnectionClose(connection: TcpConnection): void;
   onFault(error: unknown): void;
 }
@@ -174,7 +172,8 @@ export class TcpConnection implements TransportHandler, UpstreamCaller, LiveConn
       this.#movedAt = now;
     }
     const waiting = this.#clientBlocked || this.#upstreamBlocked || this.#clientEnded || this.#upstreamEnded;
-    if ((!waiting && this.#state !== "closing") || now - this.#movedAt < this.#host.frontend.streamIdleTimeout) return;
+    if ((!waiting && this.#state !== "closing") || now - this.#movedAt < this.#host.bind.frontend.streamIdleTimeout)
+      return;
     const clientStalls = this.#clientBlocked || this.#upstreamEnded;
     this.#fail(clientStalls ? "TG_CLIENT_TIMEOUT" : "TG_UPSTREAM_TIMEOUT", "no progress for too long");
     this.#transport.destroy();
@@ -271,9 +270,8 @@ export class TcpConnection implements TransportHandler, UpstreamCaller, LiveConn
     this.#route = listener?.tcpRoutes.find(serverName);
     this.#trace?.routeSelected(this.#route, listener?.tcpRoutes.routes ?? []);
     if (this.#route === undefined) throw new GatewayError("TG_ROUTE_NOT_FOUND");
-    const backend = callable(pick(this.#route, this.#services), "tcp");
-    this.#backend = backend;
-    this.#call = new UpstreamCall(this, backend);
+    this.#backend = pick(this.#route, this.#services);
+    this.#call = new UpstreamCall(this, callable(this.#backend, "tcp"));
     if (!this.#call.start()) throw new GatewayError("TG_NO_HEALTHY_BACKENDS");
   }
 
@@ -296,7 +294,7 @@ export class TcpConnection implements TransportHandler, UpstreamCaller, LiveConn
   /** `raw`: the call gets a new connection, which has carried no HTTP. */
   prepare(endpoint: Endpoint): CallProtocol {
     this.#endpointName = endpoint.pool.name;
-    this.#trace?.callStarted(endpoint.pool.name);
+    this.#trace?.callStarted(endpoint.pool.name, this.#backend);
     return "raw";
   }
 
@@ -339,12 +337,14 @@ export class TcpConnection implements TransportHandler, UpstreamCaller, LiveConn
     this.#call?.settle();
     this.#call = undefined;
     this.#trace?.finished(error ?? null);
-    if (isLogged(this.#host.accessLogRules, this.#services.accessLog)) this.#logAccess(error, reason, code);
+    if (isLogged(this.#host.bind, this.#services.accessLog)) this.#logAccess(error, reason, code);
   }
 
   /** One line per connection, when it ends: only then are bytes and duration known. */
   #logAccess(error: string | undefined, reason: Reason, code: ErrorCode | undefined): void {
     const { listener, serverName } = this.#origin;
+    const { bind } = this.#host;
+    const chosen = { listener, route: this.#route, backend: this.#backend };
     logAccess(
       {
         time: Date.now(),
@@ -356,13 +356,14 @@ export class TcpConnection implements TransportHandler, UpstreamCaller, LiveConn
         sni: serverName === "" ? undefined : serverName,
         protocol: this.#protocol,
         error,
+        origin: code && bind.provenance.ofConnectionError(code, chosen),
         code,
         reason,
         bytesReceived: this.bytesReceived,
         bytesSent: this.bytesSent,
         durationMs: performance.now() - this.#startedAt,
       },
-      this.#host.accessLogRules,
+      bind,
       this.#services.accessLog,
       this,
     );

@@ -6,7 +6,7 @@ import type { LogExport } from "./log-export.ts";
 import type { Subject } from "./subject.ts";
 
 /** The access log settings of a configuration. */
-export interface AccessLogRules {
+interface AccessLogRules {
   /** undefined = every line, unchanged. */
   readonly accessLog: AccessLogEdits | undefined;
   /** Records for a collector. */

@@ -94,7 +94,7 @@ export class UdpServer implements UdpHost, DrainablePort, Sweepable {
     return this.#limits.idleTimeout;
   }
 
-  get accessLogRules(): CompiledBind {
+  get bind(): CompiledBind {
     return this.#bind;
   }
 

@@ -12,11 +12,11 @@ import type { ShownVariables } from "../../telemetry/shown-variables.ts";
 import { NO_RESPONSE, SUCCEEDED } from "../../upstream/calls/outlier.ts";
 import type { Endpoint } from "../../upstream/endpoints/endpoint.ts";
 import type { LocateFailure } from "../../upstream/resolve/resolver.ts";
-import type { CompiledBackend, CompiledListener, CompiledTcpRoute } from "../compile/compiled.ts";
+import type { CompiledBackend, CompiledBind, CompiledListener, CompiledTcpRoute } from "../compile/compiled.ts";
 import type { LiveConnection } from "../ingress/arrival.ts";
 import { callable, pick } from "../phases/select-backend.ts";
 import type { Services } from "../services/services.ts";
-import { type AccessLogRules, isLogged, logAccess } from "../telemetry/log-access.ts";
+import { isLogged, logAccess } from "../telemetry/log-access.ts";
 import { connectionVariables, shownOfConnection } from "../variables/connection-variables.ts";
 
 /** Why a datagram was dropped; the label `reason` of the metric. */
@@ -37,8 +37,8 @@ export type Flow = Pick<UdpFlow, "to" | "send" | "close">;
 export interface UdpHost {
   /** Milliseconds of silence after which a session ends. */
   readonly idleTimeout: number;
-  /** Those of the configuration in effect: a session may outlive the one with which it began. */
-  readonly accessLogRules: AccessLogRules;
+  /** Of the configuration in effect: a session may outlive the one with which it began. */
+  readonly bind: CompiledBind;
   /** Sends a datagram to a client. */
   answer(bytes: Uint8Array, to: DatagramSource): void;
   /** A socket for this session, which counts until the session ends; undefined: there is no room for it. */
@@ -237,8 +237,8 @@ export class UdpSession implements UdpFlowEvents, LiveConnection, Sweepable {
   #choose(): Endpoint {
     this.#route = this.listener?.tcpRoutes.find("");
     if (this.#route === undefined) throw new GatewayError("TG_ROUTE_NOT_FOUND");
-    this.#backend = callable(pick(this.#route, this.#services), "udp");
-    const endpoint = this.#backend.balancer?.choose();
+    this.#backend = pick(this.#route, this.#services);
+    const endpoint = callable(this.#backend, "udp").balancer?.choose();
     if (endpoint === undefined) throw new GatewayError("TG_NO_HEALTHY_BACKENDS");
     return endpoint;
   }
@@ -307,7 +307,7 @@ export class UdpSession implements UdpFlowEvents, LiveConnection, Sweepable {
     for (const cancel of this.#cancels) cancel();
     this.#flow?.close();
     this.#record();
-    if (isLogged(this.#host.accessLogRules, this.#services.accessLog)) this.#log();
+    if (isLogged(this.#host.bind, this.#services.accessLog)) this.#log();
     this.#host.onSessionEnd(this);
   }
 
@@ -327,6 +327,9 @@ export class UdpSession implements UdpFlowEvents, LiveConnection, Sweepable {
   }
 
   #log(): void {
+    const { bind } = this.#host;
+    const { message: error, code, reason } = this.#error ?? {};
+    const chosen = { listener: this.listener, route: this.#route, backend: this.#backend };
     logAccess(
       {
         time: Date.now(),
@@ -336,14 +339,15 @@ export class UdpSession implements UdpFlowEvents, LiveConnection, Sweepable {
         endpoint: this.#endpoint?.pool.name,
         source: formatHostPort(this.remoteAddress, this.remotePort),
         protocol: "udp",
-        error: this.#error?.message,
-        code: this.#error?.code,
-        reason: this.#error?.reason,
+        error,
+        origin: code && bind.provenance.ofConnectionError(code, chosen),
+        code,
+        reason,
         bytesReceived: this.bytesReceived,
         bytesSent: this.bytesSent,
         durationMs: performance.now() - this.#startedAt,
       },
-      this.#host.accessLogRules,
+      bind,
       this.#services.accessLog,
       this,
     );

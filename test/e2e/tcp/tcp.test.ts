@@ -166,13 +166,16 @@ suite("TCP listeners", () => {
       const fits = (text: unknown): boolean => (typeof error === "string" ? text === error : error.test(String(text)));
       await gateway.until(() => gateway.lines.slice(seen).some((line) => fits(line.error)), String(error));
     };
-    await expect("route not found");
+    await expect("route not found, at binds[0].listeners[0]");
     await gateway.reconfigure(bind({ hostnames: ["a.example"], backends: [{ host: `127.0.0.1:${port}` }] }));
-    await expect("route not found");
+    await expect("route not found, at binds[0].listeners[0]");
     await gateway.reconfigure(bind({ backends: [] }));
-    await expect("no valid backends");
-    await gateway.reconfigure(bind(to(`127.0.0.1:${port}`)));
-    await expect(/^upstream call failed: .*ECONNREFUSED/);
+    await expect("no valid backends, at binds[0].listeners[0].tcpRoutes[0]");
+    const unused = { host: "127.0.0.1:1", weight: 0 };
+    await gateway.reconfigure(bind({ backends: [unused, { host: `127.0.0.1:${port}` }] }));
+    await expect(
+      /^upstream call failed: .*ECONNREFUSED.*, at binds\[0\]\.listeners\[0\]\.tcpRoutes\[0\]\.backends\[1\]$/,
+    );
   });
 
   test("a reset on one side becomes a reset on the other", async () => {

@@ -192,7 +192,7 @@ suite("UDP listeners", () => {
     assert.equal(await client.ask("1", gateway.port(BIND)), "first:1");
     await first[Symbol.asyncDispose]();
     client.send("2", gateway.port(BIND));
-    const error = "upstream call failed: recvmsg ECONNREFUSED";
+    const error = "upstream call failed: recvmsg ECONNREFUSED, at binds[0].listeners[0].tcpRoutes[0].backends[0]";
     await logged(gateway, { protocol: "udp", endpoint: `127.0.0.1:${port}`, reason: "UpstreamFailure", error });
     await using second = await UdpPeer.open((text) => `second:${text}`, "127.0.0.1", port);
     assert.equal(await client.ask("3", gateway.port(BIND)), "second:3");
@@ -243,7 +243,7 @@ suite("UDP listeners", () => {
       protocol: "udp",
       route: "default/r",
       reason: "NoHealthyBackend",
-      error: "no valid backends",
+      error: "no valid backends, at binds[0].listeners[0].tcpRoutes[0]",
     });
   });
 

@@ -76,6 +76,11 @@ export class OneProxy implements AsyncDisposable {
     return tasks.find((each) => each.bind === bind)?.port ?? 0;
   }
 
+  /** The next line of the access log that contains `text`. */
+  logged(text: string): Promise<Record<string, unknown>> {
+    return this.#plane.logged(text);
+  }
+
   /** `host` is a.test unless `headers` say otherwise. */
   get(path: string, headers: Record<string, string> = {}): Promise<Answer> {
     return this.send("GET", path, headers);

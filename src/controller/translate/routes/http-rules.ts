@@ -3,7 +3,7 @@ import { RE2JS } from "re2js";
 import { parseDuration } from "../../../base/durations.ts";
 import { messageOf } from "../../../base/errors.ts";
 import { STANDARD_ENVIRONMENT } from "../../../cel/index.ts";
-import type { PathMatch, RouteMatch, ValueMatch } from "../../../ir/ir.ts";
+import type { PathMatch, RouteBackend, RouteMatch, ValueMatch } from "../../../ir/ir.ts";
 import { levelOf, type PolicyLevel } from "../../../ir/origins.ts";
 import type { HttpBackendReference, HttpRouteMatch, HttpRouteRule, NameMatch } from "../../../kube/objects.ts";
 import { checkPolicies } from "../../../policies/compile.ts";
@@ -25,8 +25,7 @@ export interface Rule {
   readonly backends: readonly RuleBackend[];
 }
 
-export interface RuleBackend extends ResolvedBackend {
-  readonly weight: number;
+export interface RuleBackend extends ResolvedBackend, Pick<RouteBackend, "weight" | "at"> {
   /** Policies from the filters of a backendRef. */
   readonly filters: PolicyLevel;
 }
@@ -66,7 +65,7 @@ export function translateHttpRule(rule: HttpRouteRule, index: number, referrer: 
  * Requests that a missing or invalid filter should have changed or rejected get 500 (HTTPRouteFilter.extensionRef): by
  * another rule they could reach a backend without the protection that the filter is.
  */
-export const MISSING_FILTER: RuleBackend = { ...invalid("filter"), weight: 1, filters: NO_LEVEL };
+export const MISSING_FILTER: RuleBackend = { ...invalid("filter"), weight: 1, at: ["filters"], filters: NO_LEVEL };
 
 export function translateHttpBackends(
   refs: readonly HttpBackendReference[],
@@ -78,7 +77,7 @@ export function translateHttpBackends(
     const backend = resolveBackend(referrer, ref, `rules[${rule}].backendRefs[${i}]`);
     const path = ["backendRefs", i, "filters"];
     const own = translateFilters(filters, { rule, path, phase: "backend" }, referrer);
-    return own === undefined ? { ...MISSING_FILTER, weight } : { ...backend, weight, filters: own };
+    return own === undefined ? { ...MISSING_FILTER, weight, at: path } : { ...backend, weight, filters: own };
   });
 }
 

@@ -57,7 +57,7 @@ export const routeModel = defineQuery<RouteModel>("routeModel", (read, key) => {
 function withoutInvalid(rule: Rule, { invalid }: Findings): Rule | undefined {
   if (!invalid.some(({ index }) => index === rule.index)) return rule;
   if (rule.matches.length === 0) return undefined;
-  return { ...rule, policies: NO_LEVEL, backends: [MISSING_FILTER] };
+  return { ...rule, policies: NO_LEVEL, backends: [{ ...MISSING_FILTER, at: [] }] };
 }
 
 interface RouteObject extends KubeObject {
@@ -212,7 +212,7 @@ function routeTargets({ kind, route, rule }: Place): readonly string[] {
 
 function backendAt(
   place: Place,
-  { target, weight, policies, targets, filters, backend }: RuleBackend,
+  { target, weight, at, policies, targets, filters, backend }: RuleBackend,
   index: number,
 ): RouteBackend {
   const { read, kind, listener } = place;
@@ -223,6 +223,7 @@ function backendAt(
   return {
     key: `/${backend ?? `${place.common.key}/backend${index}`}`,
     weight,
+    ...(at !== undefined && { at }),
     target,
     ...recorded(settled),
     ...inlineUnlessAll(filters.set, settled.set),

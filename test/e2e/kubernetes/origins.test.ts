@@ -1,0 +1,80 @@
+/** The access log of a proxy names the field of the object that decided. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { OneProxy } from "../../helpers/kube/one-proxy.ts";
+import { closedPort, RawPeer } from "../../helpers/raw-peer.ts";
+
+const ROUTES = `
+---
+kind: HTTPRoute
+metadata: { name: all }
+spec:
+  parentRefs: [{ name: web }]
+  rules:
+    - matches: [{ path: { value: /missing } }]
+      backendRefs: [{ name: empty, port: 80, weight: 0 }, { name: missing, port: 80 }]
+    - matches: [{ path: { value: /empty } }]
+      backendRefs: [{ name: empty, port: 80 }]
+    - matches: [{ path: { value: /outside } }]
+      backendRefs:
+        - { name: empty, port: 80, weight: 0 }
+        - { group: tracegate.dev, kind: TracegateBackend, name: outside }
+    - matches: [{ path: { value: /filter } }]
+      filters: [{ type: ExtensionRef, extensionRef: { group: example.com, kind: Filter, name: none } }]
+      backendRefs: [{ name: empty, port: 80 }]
+    - matches: [{ path: { value: /own } }]
+      backendRefs:
+        - name: empty
+          port: 80
+          filters: [{ type: ExtensionRef, extensionRef: { group: example.com, kind: Filter, name: none } }]
+    - matches: [{ path: { value: /invalid } }, { path: { type: RegularExpression, value: "(" } }]
+      backendRefs: [{ name: empty, port: 80 }]
+    - matches: [{ path: { value: /nothing } }]
+---
+kind: Service
+metadata: { name: empty }
+spec: { ports: [{ port: 80 }] }
+`;
+
+test("an error about a backend names its backendRef, also of a Service or TracegateBackend, or the filter that is missing", async () => {
+  const backend = `---
+kind: TracegateBackend
+metadata: { name: outside }
+spec: { static: { host: 127.0.0.1, port: ${await closedPort()} } }
+`;
+  await using proxy = await OneProxy.start(ROUTES + backend);
+  for (const [path, place] of [
+    ["/missing", "spec.rules[0].backendRefs[1]"],
+    ["/empty", "spec.rules[1].backendRefs[0]"],
+    ["/outside", "spec.rules[2].backendRefs[1]"],
+    ["/filter", "spec.rules[3].filters"],
+    ["/own", "spec.rules[4].backendRefs[0].filters"],
+    ["/invalid", "spec.rules[5]"],
+    ["/nothing", "spec.rules[6]"],
+  ] as const) {
+    await proxy.get(path);
+    const { error } = await proxy.logged(`"http.path":"${path}"`);
+    assert.ok(String(error).endsWith(`, at HTTPRoute default/all ${place}`), String(error));
+  }
+});
+
+test("the error of a connection names its listener, rule or backendRef", async () => {
+  await using proxy = await OneProxy.start("");
+  const connect = async (): Promise<void> => {
+    const client = await RawPeer.connect(proxy.port("bind/5000"));
+    await client.closed();
+  };
+  const route = (rule: string): string => `
+kind: TCPRoute
+metadata: { name: raw }
+spec: { parentRefs: [{ name: web, sectionName: tcp }], rules: [${rule}] }
+`;
+  await connect();
+  await proxy.logged("route not found, at Gateway default/web spec.listeners[1]");
+  await proxy.apply(route("{ backendRefs: [] }"));
+  await connect();
+  await proxy.logged("no valid backends, at TCPRoute default/raw spec.rules[0]");
+  await proxy.apply(route("{ backendRefs: [{ name: none, port: 1, weight: 0 }, { name: missing, port: 80 }] }"));
+  await connect();
+  await proxy.logged("backend does not exist, at TCPRoute default/raw spec.rules[0].backendRefs[1]");
+});
