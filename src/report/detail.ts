@@ -3,7 +3,7 @@ import { type Fields, fieldsOf } from "../base/fields.ts";
 import { bodyValue, encodingOf, readBody, withReadableHeaders } from "./bodies.ts";
 import { type CandidateLine, candidatesOf, evaluatedCount, selectedName } from "./fields.ts";
 import type { Row } from "./rows.ts";
-import { treeLines } from "./step-lines.ts";
+import { plainLine, treeLines } from "./step-lines.ts";
 import { columnsOf, duration, fit, harmless } from "./text.ts";
 
 export type Mode = "raw" | "snapshot" | "diff" | "tree";
@@ -24,7 +24,7 @@ export interface DetailLine {
 
 /** The decisions about the request so far. */
 export function treeOf(rows: readonly Row[]): Detail {
-  const lines = treeLines(rows.map(({ event }) => event)).map(plain);
+  const lines = treeLines(rows.map(({ event }) => event)).map((line) => plain(plainLine(line)));
   return { title: TITLES.tree, lines: lines.length === 0 ? [note("Nothing has been decided yet.")] : lines };
 }
 
