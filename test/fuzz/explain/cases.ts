@@ -1,10 +1,8 @@
 /** Configurations and requests for explanations, at random. */
 import { fc } from "../../helpers/property.ts";
 import { CLIENT_CA, CLIENTS, SERVER, SPIFFE_ID } from "./certificates.ts";
+import { type Behavior, PLACEHOLDERS } from "./services.ts";
 import { AUDIENCE, ISSUER, KEYS, TOKENS } from "./tokens.ts";
-
-/** Stands for the address of the authorization service. */
-const AUTHORIZER = "authorizer.test:1";
 
 /** One of the values, by their weights. */
 function oneOf<Value>(
@@ -48,6 +46,8 @@ const rule = fc.constantFrom(
   { require: 'request.scheme == "http"' },
   { require: `source.spiffeId == "${SPIFFE_ID}"` },
 );
+const { authorizer, checker, limiter, processor } = PLACEHOLDERS;
+
 /** Each kind is there or not. */
 const unauthenticated = fc
   .record({
@@ -66,7 +66,27 @@ const unauthenticated = fc
     ),
     requestRedirect: fc.constantFrom({ path: { full: "/there" } }, { scheme: "https", status: 308 }),
     apiKey: fc.constant({ keys: [{ key: "abc", metadata: { team: "a" } }], mode: "strict" }),
-    extAuthz: fc.constant({ host: AUTHORIZER, protocol: { http: {} } }),
+    extAuthz: fc.constantFrom<object>(
+      { host: authorizer, protocol: { http: {} } },
+      { host: authorizer, protocol: { http: { includeResponseHeaders: ["x-user"] } } },
+      { host: checker },
+      { host: checker, includeRequestBody: { maxRequestBytes: 2, allowPartialMessage: true } },
+    ),
+    remoteRateLimit: fc.constantFrom<object>(
+      { host: limiter, domain: "d", descriptors: [{ entries: [{ key: "path", value: "request.path" }] }] },
+      { host: limiter, domain: "d", descriptors: [{ entries: [{ key: "a", value: 'request.headers["x-a"]' }] }] },
+    ),
+    extProc: fc.record({
+      host: fc.constant(processor),
+      failureMode: fc.constantFrom("failClosed", "failOpen"),
+      processingOptions: fc.constantFrom<object>(
+        {},
+        { requestBodyMode: "none", responseBodyMode: "none" },
+        { requestBodyMode: "buffered", responseBodyMode: "bufferedPartial" },
+        { requestHeaderMode: "skip", responseHeaderMode: "skip" },
+      ),
+    }),
+    requestMirror: fc.constant({ backend: { host: authorizer }, percentage: 1 }),
     buffer: fc.constantFrom({ request: { maxBytes: 2 } }, { request: { maxBytes: 100 } }),
     cors: fc.constantFrom({ allowOrigins: ["http://o.test"], allowMethods: ["GET"] }),
     csrf: fc.constant({}),
@@ -149,8 +169,14 @@ const plain = fc.record({
   certificate: fc.constant(undefined),
 });
 
+/** Of services that decide more than yes or no. */
+const REPLIES = [
+  { status: 401, headers: { "www-authenticate": "Bearer" }, body: "who?" },
+  { headers: { "x-user": "a", "x-a": "2" } },
+];
+
 export const written = fc.record({
-  client: fc.oneof({ arbitrary: plain, weight: 2 }, { arbitrary: secured, weight: 1 }),
+  client: fc.oneof({ arbitrary: plain, weight: 4 }, { arbitrary: secured, weight: 1 }),
   method: oneOf([10, "GET"], [6, "POST"], [0.5, "OPTIONS", "TRACE"]),
   host: oneOf([12, "a.test"], [4, "b.test"], [1, "c.other"]),
   target: oneOf([6, "/", "/a"], [2, "/a/b?q=1", "/b"], [1, "/a//b", "/c"], [0.5, "/%2e%2e/a", "/a/../b"]),
@@ -169,6 +195,11 @@ export const written = fc.record({
   /** `recovers`: after one response with status 503. */
   backend: oneOf<"works" | "fails" | "recovers">([6, "works"], [1, "fails", "recovers"]),
   body: oneOf([2, ""], [1, "k=v"]),
+  services: fc.record({
+    extAuthz: oneOf<Behavior["extAuthz"]>([3, "allow"], [1, "deny", ...REPLIES]),
+    remoteRateLimit: oneOf<Behavior["remoteRateLimit"]>([2, "under"], [1, "over"]),
+    extProc: oneOf<Behavior["extProc"]>([3, "allow"], [1, "fail", ...REPLIES]),
+  }),
 });
 
 interface ShapeRoute {
@@ -190,18 +221,17 @@ export interface Shape {
 
 export type Written = typeof written extends fc.Arbitrary<infer Value> ? Value : never;
 
-/** Where the outside of a configuration is. */
+/** Where the outside of a configuration is, except services. */
 export interface Outside {
   readonly backend: number;
-  readonly authorizer: number;
   /** Where the gateway listens for TLS. */
   readonly tls: number;
 }
 
-/** A configuration as users write it. */
+/** A configuration as users write it, with placeholders for the addresses of services. */
 export function userConfig(
   { policies, routes, narrow, group, clientCertificates }: Shape,
-  { backend, authorizer, tls }: Outside,
+  { backend, tls }: Outside,
 ): object {
   const listOf = (list: readonly ShapeRoute[], prefix: string): object[] =>
     list.map(({ hosts, matches, policies, weights, delegates }, i) => ({
@@ -225,12 +255,11 @@ export function userConfig(
     { hostname: "*.test", policies, routes: listOf(routes, "r") },
     ...(narrow.length === 0 ? [] : [{ hostname: "a.test", policies, routes: listOf(narrow, "n") }]),
   ];
-  const config = {
+  return {
     binds: [
       { port: 0, listeners },
       { port: tls, listeners: listeners.map((listener) => ({ ...listener, protocol: "HTTPS", tls: settings })) },
     ],
     routeGroups: [{ name: "group", routes: listOf(group, "g") }],
   };
-  return JSON.parse(JSON.stringify(config).replaceAll(AUTHORIZER, `127.0.0.1:${authorizer}`)) as object;
 }
