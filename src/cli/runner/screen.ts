@@ -16,7 +16,7 @@ const STYLES: Readonly<Record<keyof typeof SIGNS, Style>> = {
 };
 
 /** Where lines go: its width, and whether it shows colours. */
-export interface Screen {
+interface Screen {
   readonly columns: number;
   readonly colors: boolean;
 }
@@ -39,7 +39,7 @@ export async function writeLines({ stdout, env }: Context, lines: readonly StepL
 }
 
 /** A line as a terminal shows it: what does not fit goes on below its text, a place that does not fit has a line of its own. */
-export function screenLines({ depth, result, text, place }: StepLine, { columns, colors }: Screen): string[] {
+function screenLines({ depth, result, text, place }: StepLine, { columns, colors }: Screen): string[] {
   const styled = (style: Style, part: string): string =>
     colors ? styleText(style, part, { validateStream: false }) : part;
   const indent = INDENT * depth;
