@@ -7,7 +7,15 @@ import { ms } from "../../base/durations.ts";
 import type { HttpResponse, LocalReply } from "../../http/message/message.ts";
 import type { CompiledPolicy } from "../compile.ts";
 import { TestCallouts } from "../testing/callouts.ts";
-import { contextOf, creatorOf, RecordedTrace, rejectionOf, type TestContext } from "../testing/context.ts";
+import {
+  answerOf,
+  contextOf,
+  creatorOf,
+  loggedText,
+  RecordedTrace,
+  rejectionOf,
+  type TestContext,
+} from "../testing/context.ts";
 import { extProc } from "./index.ts";
 import type { ExtProc, ExtProcOptions } from "./schema.ts";
 
@@ -30,9 +38,7 @@ function policy(
   return create(extProcAt(port, options, more), { ...calls.deps, phase });
 }
 
-async function run(each: CompiledPolicy, context: TestContext): Promise<LocalReply | undefined> {
-  return each.onRequest?.(context);
-}
+const run = (each: CompiledPolicy, context: TestContext): Promise<LocalReply | undefined> => answerOf(each, context);
 
 const setting = (key: string, value: string) => ({
   response: { header_mutation: { set_headers: [{ header: { key, raw_value: Buffer.from(value) } }] } },
@@ -117,7 +123,7 @@ test("a service may ask for more time, once for each message, up to ten times th
     await using service = await startProcessor(() => answers);
     const outcome = run(policy(service.port, HEADERS, { timeout: ms(timeout) }), contextOf());
     if (passes) assert.equal(await outcome, undefined);
-    else assert.match((await rejectionOf(outcome)).message, /no response in time/);
+    else assert.match(loggedText(await rejectionOf(outcome)), /sent nothing about the request in time/);
   });
   await Promise.all(outcomes);
 });
@@ -195,8 +201,8 @@ test("if the service cannot be reached, the request fails or continues without i
 test("responses that were not requested, and bytes that are not a message, fail the exchange", async () => {
   await using service = await startProcessor(() => [{ response_headers: {} }]);
   assert.match(
-    (await rejectionOf(run(policy(service.port, HEADERS), contextOf()))).message,
-    /does not match a request/,
+    loggedText(await rejectionOf(run(policy(service.port, HEADERS), contextOf()))),
+    /sent a message that it was not asked for/,
   );
 });
 
