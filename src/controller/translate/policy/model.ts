@@ -2,8 +2,8 @@
 import { nameOfKey } from "../../../base/object-key.ts";
 import type { ObjectName } from "../../../base/origin.ts";
 import type { Path } from "../../../base/paths.ts";
-import { below, levelOf, NO_PHASES, type PhaseLevels, type PolicyLevel } from "../../../ir/origins.ts";
 import type { FrontendOrigins } from "../../../ir/ir.ts";
+import { below, levelOf, NO_PHASES, type PhaseLevels, type PolicyLevel } from "../../../ir/origins.ts";
 import { kindsOf } from "../../../policies/merge.ts";
 import type { PolicyInputs, PolicyKind, PolicySet } from "../../../policies/policy-set.ts";
 import type { Phase } from "../../../trace/events.ts";
