@@ -15,6 +15,7 @@ import { policies } from "./policies.ts";
 import { reload } from "./reload.ts";
 import { routes } from "./routes.ts";
 import { secured } from "./secured.ts";
+import { shadow } from "./shadow.ts";
 import { start } from "./start.ts";
 import { tcp } from "./tcp.ts";
 import { workers } from "./workers.ts";
@@ -41,4 +42,5 @@ export const ROWS: readonly Row[] = [
   memory,
   secured,
   policies,
+  shadow,
 ];

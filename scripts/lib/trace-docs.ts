@@ -93,22 +93,22 @@ const EVENTS: Docs = {
           type: "array",
           items: {
             type: "object",
-            properties: { route: text, matched: { type: "boolean" }, reason: text, because: text, origin },
+            properties: { route: text, rule: text, matched: { type: "boolean" }, reason: text, because: text, origin },
             required: ["route", "matched", "reason"],
           },
         },
-        text: "`route`, `matched`, `reason`: why each of the closest won or lost, and some of other hosts; `because`: the rule by which one lost that matches too; `origin`: where the route was written",
+        text: "`route`, `matched`, `reason`: why each of the closest won or lost, and some of other hosts; `because`: the rule of precedence by which one lost that matches too; `rule`: the name of the rule that the route is made from; `origin`: where the route was written",
       },
       listeners: {
         schema: {
           type: "array",
           items: {
             type: "object",
-            properties: { listener: text, reason: text, origin },
+            properties: { listener: text, name: text, reason: text, origin },
             required: ["listener", "reason"],
           },
         },
-        text: "only if no listener matches the host: `listener`, `reason`, `origin` of each",
+        text: "only if no listener matches the host: `listener`, its key, `name`, `reason`, `origin` of each",
         optional: true,
       },
       group: {
@@ -212,7 +212,14 @@ const EVENTS: Docs = {
   },
   backendCallStart: {
     when: "an attempt begins",
-    fields: { target: { schema: text, text: "`host:port` or `unix:path`" } },
+    fields: {
+      target: { schema: text, text: "`host:port` or `unix:path`" },
+      backend: {
+        schema: text,
+        text: "name of the backend whose endpoint that is, of a Service such as `shop/web:80`; absent if it has none, and for callouts",
+        optional: true,
+      },
+    },
   },
   bodySnapshot: {
     when: "a body ended; only if there is one, truncated to the capture limit",

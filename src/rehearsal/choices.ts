@@ -2,11 +2,11 @@ import { GatewayError } from "../base/errors.ts";
 import { REDACTED } from "../base/redaction.ts";
 import type { Need } from "../cel/index.ts";
 import { getHeader } from "../http/message/message.ts";
+import { backendName } from "../ir/backend-name.ts";
 import type { AssumeCredential, PolicyDeps } from "../policies/contract/deps.ts";
 import { isShadowKey } from "../policies/contract/shadow.ts";
 import type { Split } from "../proxy/services/services.ts";
 import type { CalloutAnswers } from "../upstream/callouts/callout.ts";
-import { targetName } from "../upstream/settings/pool-target.ts";
 import { AssumedProcessor, authzHttp, authzMessage, httpOf, rateLimitMessage } from "./assumed-services.ts";
 import { type AssumedResponse, type AssumptionName, type Assumptions, CONDITION, placed } from "./assumptions.ts";
 
@@ -37,13 +37,9 @@ export interface Asked {
   readonly share: (value: unknown) => number;
 }
 
-/** Texts by which people tell backends apart: the key of a named one, with a number if it is there again, else where it leads. */
-function namesOf(backends: Split["backends"], named: ReadonlySet<string>): string[] {
-  const names = backends.map(({ key, target }) => {
-    if (named.has(key)) return key;
-    if (target.type === "routeGroup") return target.name;
-    return target.type === "static" || target.type === "unix" ? targetName(target) : key;
-  });
+/** The names of backends; if two have the same, their keys, with a number for one that is there again. */
+function namesOf(backends: Split["backends"]): string[] {
+  const names = backends.map(backendName);
   return backends.map(({ key }, i) => {
     const name = names[i] ?? key;
     if (names.indexOf(name) === names.lastIndexOf(name)) return name;
@@ -70,13 +66,6 @@ export class Choices {
 
   /** The credentials that are only known to be valid, by the variable that has what they say about the client. */
   readonly unknownClients = new Map<string, CredentialKind>();
-  readonly #named: ReadonlySet<string>;
-
-  /** `named`: keys of the named backends. */
-  constructor(named: ReadonlySet<string>) {
-    this.#named = named;
-  }
-
   begin(given: Given): void {
     this.#given = given;
     this.asked.clear();
@@ -167,7 +156,7 @@ export class Choices {
     const [first, ...others] = used;
     if (first === undefined || others.length === 0) return first === undefined ? -1 : backends.indexOf(first);
     const total = used.reduce((sum, { weight }) => sum + weight, 0);
-    const names = namesOf(used, this.#named);
+    const names = namesOf(used);
     const named = (value: unknown) =>
       used.find((_, i) => names[i] === value) ?? used.find((each) => each.key === value);
     const share = (value: unknown): number => (named(value)?.weight ?? 0) / total;

@@ -161,8 +161,8 @@ export class Rehearsal {
   /** The same configuration without workloads, so that services have no endpoints; compiled when it is asked about. */
   #deserted: Generation | undefined;
   readonly #services: Services;
-  readonly #choices: Choices;
-  readonly #unknowns: UnknownFacts;
+  readonly #choices = new Choices();
+  readonly #unknowns = new UnknownFacts(this.#choices);
   readonly #backend = new AssumedBackend(() => this.#choices.response());
   readonly #gate = new TraceGate();
   readonly #watchers: Watchers;
@@ -173,8 +173,6 @@ export class Rehearsal {
 
   /** Throws if the configuration does not compile. */
   constructor(configuration: PackedIr, settings: RehearsalSettings) {
-    this.#choices = new Choices(new Set(configuration.frame.backends.map(({ key }) => key)));
-    this.#unknowns = new UnknownFacts(this.#choices);
     const output = new LogOutput(parseLogFilter("info"), "json", () => {});
     this.#records = new Records(output);
     const own = new OwnSockets();

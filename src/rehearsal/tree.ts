@@ -10,7 +10,8 @@ import type { Exchange } from "../proxy/exchange/exchange.ts";
 import type { AccessRecord } from "../telemetry/access-record.ts";
 import { detailsText } from "../trace/details.ts";
 import type { Phase, TraceEvent } from "../trace/events.ts";
-import { EFFECTIVE_NAMES } from "../trace/policy-kinds.ts";
+import { EFFECTIVE_NAMES, writtenPolicy } from "../trace/policy-kinds.ts";
+import { routeName } from "../trace/route-names.ts";
 import { type Step, stepsOf, wholeOf } from "../trace/steps.ts";
 import type { Endpoint } from "../upstream/endpoints/endpoint.ts";
 import type { EndpointStats } from "../upstream/endpoints/endpoints.ts";
@@ -49,7 +50,7 @@ export function treeOf(run: Run, live: ReadonlyMap<string, EndpointStats>): Step
   const open = [...splits.values()];
   return steps.flatMap((step) => {
     if (step.kind === "endpoint") return [withOthers(step, endpoints, live)];
-    return [withChanges(step, events), ...(step.kind === "route" ? splitsOf(step, open) : [])];
+    return [step, ...(step.kind === "route" ? splitsOf(step, open) : [])];
   });
 }
 
@@ -68,7 +69,9 @@ function connectionTree({ events, splits, record, bind, serverName }: Run): Step
     bind.listeners.entries.length === 0 || bind.protocol === "http"
       ? []
       : [chosenListener(bind, listener, host, "server name")];
-  if (record?.error === undefined) return [...selection, ...steps];
+  const shown = [...selection, ...steps];
+  // What ended it may be among the steps.
+  if (record?.error === undefined || shown.some(({ result }) => result === "no")) return shown;
   const kind = record.status === undefined ? "connection" : "request";
   const end: Step = {
     kind,
@@ -78,12 +81,13 @@ function connectionTree({ events, splits, record, bind, serverName }: Run): Step
     ...(record.origin !== undefined && { origin: record.origin }),
     steps: [],
   };
-  return [...selection, ...steps, end];
+  return [...shown, end];
 }
 
 /** Routes of TCP and TLS have no other condition than the server name. */
 function tcpRoute(step: Step, routes: readonly CompiledTcpRoute[], serverName: string): Step {
-  const own = routes.find(({ label }) => label === step.name);
+  const own = routes.find(({ label }) => label === step.key);
+  const labels = routes.map(({ label }) => label);
   const names = ({ hostnames }: CompiledTcpRoute): string => hostnames.join(", ");
   const others = routes.filter((route) => route !== own).slice(0, MAX_OTHERS);
   const steps = others.map((route): Step => {
@@ -91,8 +95,9 @@ function tcpRoute(step: Step, routes: readonly CompiledTcpRoute[], serverName: s
     const reason = isAny
       ? "any server name, a route before it fits better"
       : `${serverName === "" ? "no server name" : serverName} is not ${names(route)}`;
-    const { label: name, origin } = route;
-    return { kind: "route", name, result: "no", reason, ...(origin !== undefined && { origin }), steps: [] };
+    const { label: key, origin } = route;
+    const name = routeName({ route: key, ...(origin !== undefined && { origin }) }, labels);
+    return { kind: "route", name, key, result: "no", reason, ...(origin !== undefined && { origin }), steps: [] };
   });
   if (own === undefined) return { ...step, steps };
   return { ...step, reason: own.hostnames.length === 0 ? "any connection" : `server name ${names(own)}`, steps };
@@ -180,7 +185,12 @@ function policySteps(
   return kinds.flatMap((name, at): Step[] => {
     if (seen.has(name)) return [];
     const origin = wholeOf(name, origins[name] ?? []);
-    const step = { kind: "policy", name, ...(origin !== undefined && { origin }), steps: [] } as const;
+    const step = {
+      kind: "policy",
+      name: writtenPolicy(name),
+      ...(origin !== undefined && { origin }),
+      steps: [],
+    } as const;
     if (!isComplete && at > last) return [{ ...step, result: "notReached" }];
     return [{ ...step, result: "yes", reason: detailsText(configured.get(name)) }];
   });
@@ -202,8 +212,8 @@ function ends(message: TraceEvent["message"], phase: Phase): boolean {
 }
 
 /** How the backend of a route was chosen, and after retries that change it the next one. */
-function splitsOf({ name }: Step, splits: readonly Asked[]): Step[] {
-  return splits.filter(({ route }) => route === name).map(backendStep);
+function splitsOf({ key }: Step, splits: readonly Asked[]): Step[] {
+  return splits.filter(({ route }) => route === key).map(backendStep);
 }
 
 function backendStep({ value, others, share }: Asked): Step {
@@ -229,49 +239,23 @@ function withOthers(step: Step, endpoints: readonly Endpoint[], live: ReadonlyMa
   const chosen = endpoints.find(({ pool }) => pool.name === step.name);
   if (chosen === undefined) return step;
   const now = performance.now();
-  const state = (endpoint: Endpoint): string => {
+  const state = (endpoint: Endpoint): string[] => {
     const stats = live.get(endpoint.key);
-    const parts = [
+    return [
       ...(endpoint.isEvicted(now) ? [endpoint.whyLeftOut(now)] : []),
       ...(stats === undefined ? [] : [loadText(stats)]),
     ];
-    return parts.join(", ");
   };
-  const reason = [step.reason, state(chosen)].filter((part) => part !== undefined && part !== "").join(" · ");
+  const reason = [step.reason ?? [], ...state(chosen)].flat().join(", ");
   const others = endpoints.filter((endpoint) => endpoint !== chosen);
   const steps = others.slice(0, MAX_OTHERS).map((endpoint): Step => {
     const result = endpoint.isEvicted(now) ? "no" : "skipped";
-    return { kind: "endpoint", name: endpoint.pool.name, result, reason: state(endpoint), steps: [] };
+    const reason = [...(result === "no" ? [] : ["not chosen"]), ...state(endpoint)].join(", ");
+    return { kind: "endpoint", name: endpoint.pool.name, result, reason, steps: [] };
   });
-  return { ...step, ...(reason !== "" && { reason }), steps };
+  return { ...step, reason, steps };
 }
 
 function loadText({ health, pending, latency }: EndpointStats): string {
   return `health ${health.toFixed(2)}, ${pending} in progress, ${(latency * 1000).toFixed(1)} ms`;
-}
-
-/** The response that the client gets, compared with that of the backend. */
-function withChanges(step: Step, events: readonly TraceEvent[]): Step {
-  const raw = events.findLast(({ message }) => message.type === "responseSnapshot" && message.stage === "raw response");
-  if (step.kind !== "response" || raw?.message.type !== "responseSnapshot") return step;
-  const { code = 0, headers: before = {} } = raw.message.requestState.response ?? {};
-  const { headers: after = {} } = step;
-  const named = (what: string, names: readonly string[]): string[] =>
-    names.length === 0 ? [] : [`${what} ${names.join(", ")}`];
-  const changes = [
-    ...(String(code) === step.name ? [] : [`the backend's status was ${code}`]),
-    ...named(
-      "added",
-      Object.keys(after).filter((name) => !(name in before)),
-    ),
-    ...named(
-      "changed",
-      Object.keys(after).filter((name) => name in before && before[name] !== after[name]),
-    ),
-    ...named(
-      "removed",
-      Object.keys(before).filter((name) => !(name in after)),
-    ),
-  ];
-  return changes.length === 0 ? step : { ...step, reason: changes.join("; ") };
 }

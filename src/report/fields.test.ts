@@ -1,17 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { candidatesOf, shortRoute } from "./fields.ts";
+import { candidatesOf, selectedName } from "./fields.ts";
 
-test("a route key is as short as possible among the others", () => {
-  const key = "default/default/bind/3000/listener0/default/api";
-  assert.equal(shortRoute(key), "api");
-  assert.equal(shortRoute(key, [key, "default/default/bind/3000/listener0/default/my-api"]), "api");
-  assert.equal(shortRoute(key, [key, "default/default/bind/3000/listener0/other/api"]), "default/api");
-  assert.equal(shortRoute("shop/cart.00.http"), "cart.00.http");
-  assert.equal(shortRoute("api", ["api", "x/api"]), "api");
-});
-
-test("candidates have short names, also in their reasons", () => {
+test("candidates have the names of their routes, and the rule by which they lost", () => {
   const message = {
     selectedRoute: "l/default/api",
     evaluatedRoutes: ["l/default/api", "l/default/rest"],
@@ -26,8 +17,25 @@ test("candidates have short names, also in their reasons", () => {
     ],
   };
   assert.deepEqual(candidatesOf(message), [
-    { name: "rest", matched: true, reason: "precedence: api is more specific (longer path)", because: "longer path" },
+    { name: "rest", matched: true, reason: "precedence: longer path", because: "longer path" },
     { name: "7", matched: false, reason: "", because: "" },
   ]);
   assert.deepEqual(candidatesOf({}), []);
+});
+
+test("routes of Kubernetes are called by object and rule", () => {
+  const object = { kind: "HTTPRoute", namespace: "shop", name: "web" };
+  const message = {
+    selectedRoute: "shop/web.01.http",
+    evaluatedRoutes: ["shop/web.00.http", "shop/web.01.http"],
+    candidates: [
+      { route: "shop/web.01.http", matched: true, reason: "selected", origin: { object, path: ["spec", "rules", 1] } },
+      { route: "shop/web.00.http", rule: "all", matched: false, origin: { object, path: ["spec", "rules", 0] } },
+    ],
+  };
+  assert.equal(selectedName(message), "HTTPRoute shop/web rules[1]");
+  assert.deepEqual(
+    candidatesOf(message).map(({ name }) => name),
+    ["HTTPRoute shop/web rules[1]", "HTTPRoute shop/web rule all"],
+  );
 });

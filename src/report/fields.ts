@@ -1,17 +1,6 @@
 import { type Fields, fieldsOf } from "../base/fields.ts";
-
-/**
- * A route key as short as it can be among other keys: its last segment, or as many as make it unique.
- * `default/default/bind/3000/listener0/default/api` is `api`.
- */
-export function shortRoute(key: string, others: readonly string[] = []): string {
-  const segments = key.split("/");
-  for (let count = 1; count < segments.length; count++) {
-    const short = segments.slice(-count).join("/");
-    if (short !== "" && !others.some((other) => other !== key && `/${other}`.endsWith(`/${short}`))) return short;
-  }
-  return key;
-}
+import type { Origin } from "../base/origin.ts";
+import { type KeyedRoute, routeName } from "../trace/route-names.ts";
 
 /** One evaluated route: whether it matched, and why it won or lost. */
 export interface CandidateLine {
@@ -25,7 +14,7 @@ export interface CandidateLine {
 /** The view is drawn at every key, and shortening the names of thousands of routes takes a while. */
 const known = new WeakMap<Fields, readonly CandidateLine[]>();
 
-/** The candidates of a `routeSelection` message in its order, with short names. */
+/** The candidates of a `routeSelection` message in its order, with the names of their routes. */
 export function candidatesOf(message: Fields): readonly CandidateLine[] {
   const found = known.get(message) ?? readCandidates(message);
   known.set(message, found);
@@ -35,21 +24,35 @@ export function candidatesOf(message: Fields): readonly CandidateLine[] {
 function readCandidates(message: Fields): CandidateLine[] {
   const candidates = Array.isArray(message.candidates) ? message.candidates.map(fieldsOf) : [];
   const keys = routeKeys(message);
-  const winner = typeof message.selectedRoute === "string" ? message.selectedRoute : "";
-  const winnerName = selectedName(message);
-  return candidates.map(({ route, matched, reason, because }) => ({
-    name: shortRoute(String(route ?? ""), keys),
-    matched: matched === true,
-    // `precedence: <key> is more specific (longer path)` names the winner.
-    reason: typeof reason !== "string" ? "" : winner === "" ? reason : reason.replaceAll(winner, () => winnerName),
-    because: typeof because === "string" ? because : "",
-  }));
+  return candidates.map((candidate) => {
+    const { matched, reason, because } = candidate;
+    const rule = typeof because === "string" ? because : "";
+    return {
+      name: routeName(routeOf(candidate), keys),
+      matched: matched === true,
+      reason: rule === "" ? (typeof reason === "string" ? reason : "") : `precedence: ${rule}`,
+      because: rule,
+    };
+  });
 }
 
-/** The short name of the route that a `routeSelection` message selected; empty if no route matched. */
+/** The name of the route that a `routeSelection` message selected; empty if no route matched. */
 export function selectedName(message: Fields): string {
-  const { selectedRoute } = message;
-  return typeof selectedRoute === "string" ? shortRoute(selectedRoute, routeKeys(message)) : "";
+  const { selectedRoute, candidates } = message;
+  if (typeof selectedRoute !== "string") return "";
+  const all = Array.isArray(candidates) ? candidates.map(fieldsOf) : [];
+  const selected = all.find(({ route }) => route === selectedRoute) ?? { route: selectedRoute };
+  return routeName(routeOf(selected), routeKeys(message));
+}
+
+function routeOf({ route, rule, origin }: Fields): KeyedRoute {
+  const { object, path } = fieldsOf(origin);
+  const { kind } = fieldsOf(object);
+  return {
+    route: String(route ?? ""),
+    ...(typeof rule === "string" && { rule }),
+    ...(typeof kind === "string" && Array.isArray(path) && { origin: origin as Origin }),
+  };
 }
 
 /** How many routes a `routeSelection` message is about. */

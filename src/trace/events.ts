@@ -5,6 +5,7 @@
 import type { Origin } from "../base/origin.ts";
 import type { Findings, Need } from "../cel/index.ts";
 import type { PolicyEventKind } from "./policy-kinds.ts";
+import type { KeyedRoute } from "./route-names.ts";
 
 export type Severity = "success" | "info" | "warn" | "error";
 
@@ -48,7 +49,13 @@ export type TraceMessage =
       /** The route group that has the routes; absent: the listener has them. */
       readonly group?: { readonly name: string; readonly origin?: Origin };
       /** Only if no listener matches the host. */
-      readonly listeners?: readonly { readonly listener: string; readonly reason: string; readonly origin?: Origin }[];
+      readonly listeners?: readonly {
+        /** Its key. */
+        readonly listener: string;
+        readonly name?: string;
+        readonly reason: string;
+        readonly origin?: Origin;
+      }[];
     }
   | {
       readonly type: "policySelection";
@@ -77,7 +84,12 @@ export type TraceMessage =
       /** Why it is not `allow`. */
       readonly reason?: string | undefined;
     }
-  | { readonly type: "backendCallStart"; readonly target: string }
+  | {
+      readonly type: "backendCallStart";
+      readonly target: string;
+      /** The backend whose endpoint `target` is, as people call it; absent if it is `target`, and for callouts. */
+      readonly backend?: string;
+    }
   | {
       readonly type: "bodySnapshot";
       readonly stage: "final request" | "response";
@@ -182,16 +194,13 @@ export interface CallTiming {
   readonly firstByte?: string;
 }
 
-/** Why one route won or lost. `route` is a route key. */
-export interface Candidate {
-  readonly route: string;
+/** Why one route won or lost. */
+export interface Candidate extends KeyedRoute {
   readonly matched: boolean;
   /** Such as `selected`, `host: …`, `path: …`, `method: …`, `header x: …`, `query q: …`, `precedence: …`. */
   readonly reason: string;
   /** The rule of precedence by which a route lost that matches too: `longer path`. */
   readonly because?: string;
-  /** Where the route was written. */
-  readonly origin?: Origin;
 }
 
 /** With what policies have found, under the names of its variables; secrets are redacted. */

@@ -35,7 +35,7 @@ const TCP = frontendTcp.parse({});
 const PROXY_PROTOCOL = proxyProtocol.parse({});
 
 /** The settings that call services, as runtime types. */
-export type Calling = Pick<Frontend, "networkExtAuthz" | "accessLog" | "tracing">;
+type Calling = Pick<Frontend, "networkExtAuthz" | "accessLog" | "tracing">;
 
 /**
  * Those of `input` that call services. `former`: what a configuration file says for them in other places, `tracing` at `tracingPath`.

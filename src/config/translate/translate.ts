@@ -10,7 +10,7 @@ import type { Backend, Bind, Frontend, Ir, RouteGroup } from "../../ir/ir.ts";
 import { levelOf, type PolicyLevel, recorded } from "../../ir/origins.ts";
 import { mergeLevels, NO_LEVEL, NO_POLICY_SET } from "../../policies/merge.ts";
 import type { LeafCaching } from "../../tls/tls-settings.ts";
-import { adviseOnBodies, adviseOnProxies, adviseOnRoutes, adviseOnRules } from "../../translation/advice.ts";
+import { adviseOnFrontend, adviseOnRoutes, adviseOnRules } from "../../translation/advice.ts";
 import { CalledTargets } from "../../translation/called-targets.ts";
 import { dumpFrontend, originsOfFrontend, translateCalling, translateFrontend } from "../../translation/frontend.ts";
 import { translatePolicies } from "../../translation/policies.ts";
@@ -102,8 +102,7 @@ export function translate(
   const written = { path: ["frontendPolicies"] };
   const origins = originsOfFrontend(config.frontendPolicies, written);
   const frontend = translateFrontend(config.frontendPolicies, calling, origins);
-  adviseOnBodies(frontend, report);
-  adviseOnProxies(config.frontendPolicies, report);
+  adviseOnFrontend(config.frontendPolicies, report);
   const network = ["frontendPolicies", "networkAuthorization", "rules"];
   adviseOnRules(frontend.networkAuthorization ?? [], "network", network, report, cel);
   const binds = translateBinds(config, frontend, enableIpv6, servers, context);

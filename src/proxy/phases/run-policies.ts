@@ -1,6 +1,6 @@
 /**
  * The phases that run policies: gateway, route and backend for the request, and all three for the response. A chain is synchronous
- * until one of its policies waits.
+ * until one of its policies waits, and stops if the phase ends meanwhile: a deadline passes, a body breaks off, or the client leaves.
  */
 import type { HttpResponse, LocalReply } from "../../http/message/message.ts";
 import type { CompiledPolicy } from "../../policies/compile.ts";
@@ -17,7 +17,7 @@ import { AFFINITY } from "../trace/decisions.ts";
 /** What the phases may read of an exchange, and set by the parts in it. */
 type Running = Pick<
   Exchange,
-  "call" | "closed" | "phase" | "policyState" | "policyView" | "responseSide" | "result" | "selected" | "trace"
+  "call" | "phase" | "policyState" | "policyView" | "responseSide" | "result" | "selected" | "trace"
 >;
 
 /** Policies of the listener and its gateway, before the route is known. */
@@ -50,8 +50,9 @@ export function backendPolicies(exchange: Running): PhaseResult {
 
 /** Waits for the request's body too: `sessionAffinity` reads it when the endpoint is chosen. */
 async function withBody(exchange: Running, outcome: ReturnType<typeof runChain>): Promise<undefined | LocalReply> {
+  const { phase } = exchange;
   const reply = await outcome;
-  if (reply === undefined) await bodyIfShort(exchange.policyView, AFFINITY);
+  if (reply === undefined && exchange.phase === phase) await bodyIfShort(exchange.policyView, AFFINITY);
   return reply;
 }
 
@@ -64,6 +65,7 @@ function runChain(
   stage: string | undefined,
 ): undefined | LocalReply | Promise<undefined | LocalReply> {
   const { request } = chain;
+  const { phase: running } = exchange;
   for (let i = from; i < request.length; i++) {
     const policy = request[i] as CompiledPolicy;
     let outcome: RequestOutcome;
@@ -73,19 +75,18 @@ function runChain(
     } catch (error) {
       throw thrownBy(exchange, policy.kind, phase, error);
     }
-    if (outcome instanceof Promise) {
-      const { phase: running } = exchange;
+    if (outcome instanceof Promise)
       return outcome.then(
         (reply) => {
+          if (exchange.phase !== running) return undefined;
           snapshot(exchange, policy.kind, phase);
           return reply ?? runChain(exchange, chain, i + 1, phase, stage);
         },
         (error: unknown) => {
-          // The deadline may have passed, or the client may have left meanwhile.
           throw exchange.phase === running ? thrownBy(exchange, policy.kind, phase, error) : error;
         },
       );
-    }
+    if (exchange.phase !== running) return undefined;
     if (exchange.trace !== undefined) snapshot(exchange, policy.kind, phase);
     if (outcome !== undefined) return outcome;
   }
@@ -123,13 +124,14 @@ export function responsePolicies(exchange: Running): PhaseResult {
   return waiting;
 }
 
-/** Runs the chains from `chain` on, that one from its policy `from` on. Stops if the client has left while a policy was waiting. */
+/** Runs the chains from `chain` on, that one from its policy `from` on. */
 function runResponseChains(
   exchange: Running,
   response: HttpResponse,
   chain: number,
   from: number,
-): undefined | Promise<undefined> {
+): undefined | Promise<undefined | LocalReply> {
+  const { phase: running } = exchange;
   for (let c = chain; c < RESPONSE_CHAINS.length; c++) {
     const { phase, of } = RESPONSE_CHAINS[c] as (typeof RESPONSE_CHAINS)[number];
     const policies = of(exchange);
@@ -137,13 +139,24 @@ function runResponseChains(
       const policy = policies[i] as CompiledPolicy;
       // Replies of the gateway do not pass through policies for responses of the upstream.
       if (policy.upstreamOnly === true && (exchange.call?.answeredAt ?? 0) === 0) continue;
-      const outcome = policy.onResponse?.(exchange.policyView, response);
+      let outcome: ReturnType<NonNullable<CompiledPolicy["onResponse"]>>;
+      try {
+        outcome = policy.onResponse?.(exchange.policyView, response);
+      } catch (error) {
+        throw thrownBy(exchange, policy.kind, phase, error);
+      }
       if (outcome instanceof Promise)
-        return outcome.then(() => {
-          if (exchange.closed) return undefined;
-          exchange.trace?.responseSnapshot(stageName(policy.kind, phase), response);
-          return runResponseChains(exchange, response, c, i + 1);
-        });
+        return outcome.then(
+          (reply) => {
+            if (exchange.phase !== running) return undefined;
+            exchange.trace?.responseSnapshot(stageName(policy.kind, phase), response);
+            return reply ?? runResponseChains(exchange, response, c, i + 1);
+          },
+          (error: unknown) => {
+            throw exchange.phase === running ? thrownBy(exchange, policy.kind, phase, error) : error;
+          },
+        );
+      if (exchange.phase !== running) return undefined;
       exchange.trace?.responseSnapshot(stageName(policy.kind, phase), response);
     }
   }

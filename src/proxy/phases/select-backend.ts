@@ -30,9 +30,10 @@ export function selectBackend(
 /** Returns the backend if `protocol` can call it. Throws TG_NO_BACKENDS for undefined, TG_BACKEND_MISSING for an invalid target, else TG_BACKEND_TYPE. */
 export function callable(backend: CompiledBackend | undefined, protocol: keyof typeof SERVED): CompiledBackend {
   if (backend === undefined) throw new GatewayError("TG_NO_BACKENDS");
-  const { type } = backend.target;
-  if (SERVED[protocol].has(type)) return backend;
-  throw new GatewayError(type === "invalid" ? "TG_BACKEND_MISSING" : "TG_BACKEND_TYPE");
+  const { target } = backend;
+  if (SERVED[protocol].has(target.type)) return backend;
+  if (target.type !== "invalid") throw new GatewayError("TG_BACKEND_TYPE");
+  throw new GatewayError("TG_BACKEND_MISSING", target.reference === "" ? undefined : target.reference);
 }
 
 /** Whether a request can be sent to a backend now: it has an endpoint, or needs none. */

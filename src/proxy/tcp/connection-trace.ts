@@ -1,7 +1,8 @@
 /** The trace of a TCP connection. */
 import type { RequestState, TraceMessage } from "../../trace/events.ts";
 import { severityOf, type Tracer } from "../../trace/tracer.ts";
-import type { CompiledTcpRoute } from "../compile/compiled.ts";
+import type { CompiledBackend, CompiledTcpRoute } from "../compile/compiled.ts";
+import { ofBackend } from "../trace/request-trace.ts";
 import { StreamProgress } from "../trace/stream-progress.ts";
 
 /** What a trace shows of a connection. */
@@ -42,9 +43,9 @@ export class ConnectionTrace {
     this.#tracer.emit(route === undefined ? "error" : "info", routeOfConnection(route, among));
   }
 
-  callStarted(target: string): void {
+  callStarted(target: string, backend: CompiledBackend | undefined): void {
     this.#callStart = this.#tracer.now();
-    this.#tracer.emit("info", { type: "backendCallStart", target });
+    this.#tracer.emit("info", { type: "backendCallStart", target, ...ofBackend(backend, target) });
   }
 
   /** The connection to the backend is established, or has failed with `error`. */

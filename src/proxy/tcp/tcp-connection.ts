@@ -295,7 +295,7 @@ export class TcpConnection implements TransportHandler, UpstreamCaller, LiveConn
   /** `raw`: the call gets a new connection, which has carried no HTTP. */
   prepare(endpoint: Endpoint): CallProtocol {
     this.#endpointName = endpoint.pool.name;
-    this.#trace?.callStarted(endpoint.pool.name);
+    this.#trace?.callStarted(endpoint.pool.name, this.#backend);
     return "raw";
   }
 

@@ -6,6 +6,7 @@ import { MessageCounter } from "../../http/grpc-frames.ts";
 import { isGrpc } from "../../http/grpc-reply.ts";
 import { getHeader, type HeaderList, type HttpRequest, type HttpResponse } from "../../http/message/message.ts";
 import type { Downstream } from "../../http/stream.ts";
+import { backendName } from "../../ir/backend-name.ts";
 import { traceKeyOf } from "../../policies/compile.ts";
 import type { PolicyEnvironment } from "../../policies/contract/deps.ts";
 import type { RequestMetadata } from "../../policies/contract/types.ts";
@@ -25,6 +26,15 @@ import { sensitiveNames } from "../variables/exchange-variables.ts";
 import { HEALTH } from "./decisions.ts";
 import { PolicyEvents } from "./policy-events.ts";
 import { StreamProgress } from "./stream-progress.ts";
+
+/** Which backend has an endpoint, if it has another name. */
+export function ofBackend(
+  backend: Pick<CompiledBackend, "key" | "target"> | undefined,
+  endpoint: string,
+): { readonly backend?: string } {
+  const name = backend && backendName(backend);
+  return name === undefined || name === endpoint ? {} : { backend: name };
+}
 
 /** Limit of the listeners that are shown if none matches a request. */
 const MAX_LISTENERS = 100;
@@ -201,6 +211,7 @@ export class RequestTrace extends PolicyEvents {
     const text = describeCandidate(candidate, this.secretHeaders);
     return {
       route: route.key,
+      ...(route.rule !== undefined && { rule: route.rule }),
       matched,
       reason: text,
       ...(because !== undefined && { because }),
@@ -213,7 +224,7 @@ export class RequestTrace extends PolicyEvents {
     const shown = listeners.slice(0, MAX_LISTENERS).map(({ hostname, value }) => {
       const origin = this.#exchange.bind.provenance.originOfListener(value.key);
       const reason = `host: ${host} does not match ${hostname}`;
-      return { listener: value.key, reason, ...(origin !== undefined && { origin }) };
+      return { listener: value.key, name: value.name, reason, ...(origin !== undefined && { origin }) };
     });
     const none = { selectedRoute: null, evaluatedRoutes: [], candidates: [] };
     this.#tracer.emit("error", { type: "routeSelection", ...none, listeners: shown });
@@ -247,7 +258,11 @@ export class RequestTrace extends PolicyEvents {
     this.#timing = undefined;
     this.#connectedAt = 0;
     this.#callStart = this.#tracer.now();
-    this.#tracer.emit("info", { type: "backendCallStart", target });
+    this.#tracer.emit("info", {
+      type: "backendCallStart",
+      target,
+      ...ofBackend(this.#exchange.selected.backend, target),
+    });
   }
 
   /** The call has a connection. */

@@ -76,7 +76,9 @@ spec: { parentRefs: [{ name: web, sectionName: tcp }], rules: [${rule}] }
   await proxy.logged("no valid backends, at TCPRoute default/raw spec.rules[0]");
   await proxy.apply(route("{ backendRefs: [{ name: none, port: 1, weight: 0 }, { name: missing, port: 80 }] }"));
   await connect();
-  await proxy.logged("backend does not exist, at TCPRoute default/raw spec.rules[0].backendRefs[1]");
+  await proxy.logged(
+    "backend does not exist: Service default/missing, at TCPRoute default/raw spec.rules[0].backendRefs[1]",
+  );
 });
 
 test("a connection that is not allowed names the rule, of the Gateway, of the listener of its port, or of a policy that is invalid", async () => {
