@@ -4,7 +4,7 @@ import { bodyValue, encodingOf, readBody, withReadableHeaders } from "./bodies.t
 import { diffLines } from "./diff.ts";
 import { type CandidateLine, candidatesOf, evaluatedCount, selectedName } from "./fields.ts";
 import type { Row } from "./rows.ts";
-import { treeLines } from "./step-lines.ts";
+import { plainLine, treeLines } from "./step-lines.ts";
 import { columnsOf, duration, fit, harmless } from "./text.ts";
 
 export type Mode = "raw" | "snapshot" | "diff" | "tree";
@@ -25,7 +25,7 @@ export interface DetailLine {
 
 /** The decisions about the request so far. */
 export function treeOf(rows: readonly Row[]): Detail {
-  const lines = treeLines(rows.map(({ event }) => event)).map(plain);
+  const lines = treeLines(rows.map(({ event }) => event)).map((line) => plain(plainLine(line)));
   return { title: TITLES.tree, lines: lines.length === 0 ? [note("Nothing has been decided yet.")] : lines };
 }
 
