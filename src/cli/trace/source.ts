@@ -1,7 +1,7 @@
 import { createReadStream } from "node:fs";
 import type { Readable } from "node:stream";
 import { type TraceText, TraceTextParser } from "../../admin/client/sse.ts";
-import { isObject } from "../../base/fields.ts";
+import { type Fields, fieldsOf, isObject } from "../../base/fields.ts";
 import { headerOf, headerText, TRACE_FILE_FORMAT, type TraceFileHeader } from "../../report/trace-file.ts";
 import { CliError, describe } from "../runner/errors.ts";
 
@@ -64,6 +64,34 @@ const MAX_FILE_LENGTH = 128 * 1024 * 1024;
 /** The trace in a file; `-` is `stdin`. */
 export function sourceOfFile(path: string, stdin: Readable): TraceSource {
   return { title: path === "-" ? "standard input" : path, items: recordsOfFile(path, stdin) };
+}
+
+/** A whole trace file. */
+interface SavedTrace {
+  /** The name of the file, for messages and titles. */
+  readonly name: string;
+  /** Absent if the file has none, as the output of `--raw`. */
+  readonly header?: TraceFileHeader;
+  readonly events: readonly Fields[];
+}
+
+/** Reads the trace in a file; `-` is `stdin`. Throws a `CliError` when it holds anything but one whole trace. */
+export async function readTrace(path: string, stdin: Readable): Promise<SavedTrace> {
+  const { title, items } = sourceOfFile(path, stdin);
+  let header: TraceFileHeader | undefined;
+  const events: Fields[] = [];
+  for await (const item of items) {
+    if (item.kind === "header") header = item.header;
+    if (item.kind !== "event") continue;
+    if (events.length > 0 && fieldsOf(item.event.message).type === "requestStarted") {
+      throw new CliError("failure", `${title} holds the traces of several requests`, {
+        why: `the second begins with event ${events.length + 1}`,
+        hint: "put each trace into a file of its own",
+      });
+    }
+    events.push(item.event);
+  }
+  return { name: title, ...(header !== undefined && { header }), events };
 }
 
 /**

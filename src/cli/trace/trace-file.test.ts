@@ -114,3 +114,46 @@ test("a file that is empty, or no trace, is an error that says what to pass", as
   const { stderr } = await opened(`${PLAIN}7\n{"a":\n${PLAIN}`);
   assert.match(stderr, /^Error: failed to decode trace event: .*\nWhy: line 23 of standard input reads \{"a":\n/);
 });
+
+test("diff exits with 1 and prints what differs, or says that nothing does", async (t) => {
+  const path = join(folder(t), "trace.jsonl");
+  writeFileSync(path, FILE);
+  assert.deepEqual(await invoke(["trace", "diff", path, FIXTURE]), { code: 0, stdout: "no difference\n", stderr: "" });
+  const other = FILE.replaceAll('"status":503', '"status":502').replaceAll('"code":503', '"code":502');
+  const { code, stdout } = await invoke(["trace", "diff", path, "-"], other);
+  assert.equal(code, 1);
+  assert.deepEqual(stdout.split("\n").slice(0, 8), [
+    `--- ${path}: POST http://shop.example.com/api/cart?debug=1 → 503 in 2.51 ms · route cart · backend 127.0.0.1:9000 returned 503`,
+    "+++ standard input: POST http://shop.example.com/api/cart?debug=1 → 502 in 2.51 ms · route cart · backend 127.0.0.1:9000 returned 502",
+    "  … 19 equal lines",
+    "  ✓ request POST http://shop.example.com/cart?debug=1",
+    "- ✓ endpoint 127.0.0.1:9000  status 503",
+    "- ✗ response 503",
+    "+ ✓ endpoint 127.0.0.1:9000  status 502",
+    "+ ✗ response 502",
+  ]);
+  const json = await invoke(["trace", "diff", "--json", path, "-"], other);
+  const { same, omitted, lines } = JSON.parse(json.stdout);
+  assert.deepEqual(
+    [json.code, same, omitted, lines[1]],
+    [1, false, 19, { sign: "-", text: "✓ endpoint 127.0.0.1:9000  status 503" }],
+  );
+});
+
+test("diff: what cannot be compared is an error", async (t) => {
+  const path = join(folder(t), "trace.jsonl");
+  writeFileSync(path, FILE);
+  const error = async (...files: readonly string[]) => {
+    const { code, stdout, stderr } = await invoke(["trace", "diff", ...files], `${PLAIN}${PLAIN}`);
+    assert.equal(stdout, "");
+    return `${code} ${stderr}`;
+  };
+  assert.match(await error(path), /^2 Error: diff takes two files, received 1\n/);
+  assert.match(await error("-", "-"), /^2 Error: only one of the files can be standard input\n/);
+  assert.match(
+    await error(path, "-"),
+    /^1 Error: standard input holds the traces of several requests\nWhy: .* 22\nTry: /,
+  );
+  writeFileSync(path, '{"message":{"type":"policy","kind":"new"}}\n');
+  assert.match(await error(path, FIXTURE), /^1 Error: .* cannot be compared\nWhy: a proxy of another version/);
+});

@@ -1,4 +1,5 @@
 /** Configurations and requests for explanations, at random. */
+import { createHash } from "node:crypto";
 import { fc } from "../../helpers/property.ts";
 import { CLIENT_CA, CLIENTS, SERVER, SPIFFE_ID } from "./certificates.ts";
 import { type Behavior, PLACEHOLDERS } from "./services.ts";
@@ -46,25 +47,58 @@ const rule = fc.constantFrom(
   { require: 'request.scheme == "http"' },
   { require: `source.spiffeId == "${SPIFFE_ID}"` },
 );
+/** Without tokens, with one, and with enough; counted for all, or for each value. */
+const limit = fc
+  .record({
+    maxTokens: fc.constantFrom(0, 1, 100_000),
+    fillInterval: fc.constant("1h"),
+    key: oneOf([3, undefined], [1, "source.address", 'request.headers["x-a"]', "jwt.sub"]),
+  })
+  .map(({ key, ...bucket }) => (key === undefined ? bucket : { ...bucket, key }));
+const shadow = oneOf<object>([3, {}], [1, { shadow: true }]);
+/** `alice:wonder` */
+const HTPASSWD = `alice:{SHA}${createHash("sha1").update("wonder").digest("base64")}`;
 const { authorizer, checker, limiter, processor } = PLACEHOLDERS;
 
 /** Each kind is there or not. */
 const unauthenticated = fc
   .record({
-    authorization: fc.array(rule, { minLength: 1, maxLength: 2 }).map((rules) => ({ rules })),
+    authorization: fc
+      .tuple(fc.array(rule, { minLength: 1, maxLength: 2 }), shadow)
+      .map(([rules, hidden]) => ({ rules, ...hidden })),
     requestHeaderModifier: fc.record({
       set: fc.constant({ "x-set": "set" }),
       remove: fc.constantFrom(["x-a"], ["x-b"], []),
     }),
     responseHeaderModifier: fc.constantFrom({ add: { "x-added": "1" } }, { set: { "x-set": "2" } }),
-    urlRewrite: fc.constantFrom({ path: { full: "/new" } }, { authority: { full: "other.test" } }),
+    urlRewrite: fc.constantFrom<object>(
+      { path: { full: "/new" } },
+      { path: { prefix: "/new" } },
+      { authority: { full: "other.test" } },
+      { authority: { port: 81 }, path: { prefix: "/" } },
+    ),
     directResponse: fc.constantFrom<object>(
       { status: 204 },
       { status: 503, body: "closed" },
+      {
+        status: 200,
+        bodyExpression: '{"path": request.path}',
+        headers: { "x-host": "request.host", "x-none": "jwt.sub" },
+      },
       { conditional: [{ condition: 'request.headers["x-a"] == "1"', status: 207 }] },
       { conditional: [{ condition: 'request.method == "GET"', status: 207 }, { status: 410 }] },
     ),
-    requestRedirect: fc.constantFrom({ path: { full: "/there" } }, { scheme: "https", status: 308 }),
+    requestRedirect: fc.constantFrom<object>(
+      { path: { full: "/there" } },
+      { path: { prefix: "/there" }, status: 301 },
+      { authority: { host: "new.test" } },
+      { scheme: "https", status: 308 },
+    ),
+    delay: fc.constantFrom({ duration: "1ms" }, { duration: 'duration(request.headers["x-a"] + "ms")' }),
+    timeout: fc.constantFrom({ requestTimeout: "1m" }, { requestTimeout: "2m", backendRequestTimeout: "1m" }),
+    basicAuth: fc.record({ htpasswd: fc.constant(HTPASSWD), mode: fc.constantFrom("strict", "optional") }),
+    sessionPersistence: fc.constantFrom<object>({ sessionName: "s" }, { type: "Header", sessionName: "x-session" }),
+    compression: fc.constantFrom({ minSize: 0 }, { encodings: ["gzip"], minSize: 3 }),
     apiKey: fc.constant({ keys: [{ key: "abc", metadata: { team: "a" } }], mode: "strict" }),
     extAuthz: fc.constantFrom<object>(
       { host: authorizer, protocol: { http: {} } },
@@ -87,14 +121,20 @@ const unauthenticated = fc
       ),
     }),
     requestMirror: fc.constant({ backend: { host: authorizer }, percentage: 1 }),
-    buffer: fc.constantFrom({ request: { maxBytes: 2 } }, { request: { maxBytes: 100 } }),
-    cors: fc.constantFrom({ allowOrigins: ["http://o.test"], allowMethods: ["GET"] }),
-    csrf: fc.constant({}),
-    localRateLimit: fc.constantFrom(
-      [{ maxTokens: 0, fillInterval: "1h" }],
-      [{ maxTokens: 1, fillInterval: "1h" }],
-      [{ maxTokens: 100_000, fillInterval: "1h" }],
+    buffer: fc.constantFrom<object>(
+      { request: { maxBytes: 2 } },
+      { request: { maxBytes: 2, failureMode: "failOpen" } },
+      { request: { maxBytes: 100 }, response: {} },
     ),
+    cors: fc.constantFrom<object>(
+      { allowOrigins: ["http://o.test"], allowMethods: ["GET"] },
+      { allowOrigins: ["*"], allowMethods: ["*"], allowHeaders: ["x-a"], maxAge: "1m" },
+      { allowOrigins: ["http://*.test"], allowCredentials: true, exposeHeaders: ["x-added"] },
+    ),
+    csrf: fc.constantFrom({}, { additionalOrigins: ["http://o.test"] }),
+    localRateLimit: fc
+      .array(fc.record({ limit, shadow }), { minLength: 1, maxLength: 2 })
+      .map((list) => list.map(({ limit, shadow }) => ({ ...limit, ...shadow }))),
     transformations: fc.constantFrom(
       { request: { set: { "x-path": "request.path" } } },
       { request: { set: { "x-client": "request.version + request.scheme + string(source.subjectCn)" } } },
@@ -134,14 +174,20 @@ const policies = fc
     ...(attempts !== undefined && { retry: { attempts, backoff: "1ms", codes: [503] } }),
   }));
 
-const route = fc.record({
-  hosts: oneOf<readonly string[]>([6, []], [1, ["a.test"], ["*.test"]]),
-  matches: fc.array(match, { minLength: 1, maxLength: 2 }),
-  policies,
-  weights: fc.constantFrom([1], [1], [1, 3], [0, 1]),
-  /** Its backend is the group. */
-  delegates: fc.constantFrom(false, false, false, true),
-});
+const route = fc
+  .record({
+    hosts: oneOf<readonly string[]>([6, []], [1, ["a.test"], ["*.test"]]),
+    matches: fc.array(match, { minLength: 1, maxLength: 2 }),
+    policies,
+    weights: fc.constantFrom([1], [1], [1, 3], [0, 1]),
+    /** Its backend is the group. */
+    delegates: fc.constantFrom(false, false, false, true),
+  })
+  // What replaces a prefix must have matched one.
+  .map(({ matches, ...others }) => ({
+    ...others,
+    matches: JSON.stringify(others.policies).includes('"prefix"') ? [{ path: { pathPrefix: "/" } }] : matches,
+  }));
 export const configuration = fc.record({
   policies: fc.option(
     unauthenticated.map(({ authorization, transformations }) => ({ authorization, transformations })),
@@ -175,6 +221,16 @@ const REPLIES = [
   { headers: { "x-user": "a", "x-a": "2" } },
 ];
 
+const FIELDS = [
+  ...["x-a: 1", "x-a: 2", "x-b: 1", "x-forwarded-for: 10.0.0.9", "accept-encoding: gzip, br"],
+  ...[
+    "origin: http://o.test",
+    "origin: http://p.test",
+    "access-control-request-method: PUT",
+    "sec-fetch-site: cross-site",
+  ],
+];
+
 export const written = fc.record({
   client: fc.oneof({ arbitrary: plain, weight: 4 }, { arbitrary: secured, weight: 1 }),
   method: oneOf([10, "GET"], [6, "POST"], [0.5, "OPTIONS", "TRACE"]),
@@ -186,10 +242,9 @@ export const written = fc.record({
         [1, ...["abc", ...Object.values(TOKENS)].map((token) => [`authorization: Bearer ${token}`])],
         [4, []],
         [3, [`authorization: Bearer ${TOKENS.good}`]],
+        [1, ...["wonder", "guess"].map((password) => [`authorization: Basic ${btoa(`alice:${password}`)}`])],
       ),
-      fc.array(fc.constantFrom("x-a: 1", "x-a: 2", "x-b: 1", "origin: http://o.test", "x-forwarded-for: 10.0.0.9"), {
-        maxLength: 2,
-      }),
+      fc.subarray(FIELDS, { maxLength: 2 }),
     )
     .map((lists) => lists.flat()),
   /** `recovers`: after one response with status 503. */

@@ -3,7 +3,7 @@ import { FORMAT_OPTIONS, formatOf, present } from "../../../trace/present.ts";
 import { sourceOfFile, type TraceView } from "../../../trace/source.ts";
 
 /** What may stand for a trace file on a command line. */
-const TRACE_FILE = {
+export const TRACE_FILE = {
   name: "file",
   summary: "A file of --save, the output of --raw, or the text of the event stream; - reads standard input",
   required: true,
