@@ -58,7 +58,7 @@ export interface AdminPlane {
 }
 
 /** Which records to find; `where`: CEL over a record. */
-export type RequestsQuestion = Omit<RecordQuery, "where"> & { readonly where?: string | undefined };
+type RequestsQuestion = Omit<RecordQuery, "where"> & { readonly where?: string | undefined };
 
 export interface TraceOptions {
   /** CEL over the request; undefined = any request. */

@@ -16,7 +16,7 @@ import type { SeriesCache } from "../compile/series-cache.ts";
 import type { Exchange } from "../exchange/exchange.ts";
 import type { Services } from "../services/services.ts";
 import { isLogged, logAccess } from "../telemetry/log-access.ts";
-import { recordRequest } from "../telemetry/record-request.ts";
+import { recordRequest } from "./record-request.ts";
 
 /** An exchange that is only read. */
 type Over = Readonly<Omit<Exchange, "close" | "endPhase" | "start">>;
