@@ -16,6 +16,7 @@ export const ROOMS: readonly string[] = [
   "trace",
   "report",
   "telemetry",
+  "recorder",
   "tls",
   "http",
   "upstream",

@@ -94,6 +94,7 @@ export const ERRORS = {
   TG_API_KEY: client(401, "APIKeyAuth", "api key authentication failure: invalid credentials"),
   TG_OIDC: client(401, "Oidc", "oidc failure"),
   TG_EXT_AUTHZ: client(403, "ExtAuth", "external authorization failed"),
+  TG_EXT_PROC_DENIED: client(403, "ExtProc", "denied by the processing service"),
   TG_EXT_PROC: upstream(500, "ExtProc", "ext_proc failed"),
   TG_RATE_LIMITED: client(429, "RateLimit", "rate limit exceeded"),
   TG_RATE_LIMIT_SERVICE: upstream(500, "RateLimit", "rate limit failed"),
@@ -183,6 +184,12 @@ export class GatewayError extends Error {
   get reason(): Reason {
     return ERRORS[this.code].reason;
   }
+}
+
+/** The code of an error of Node.js, the system or OpenSSL, such as `ECONNREFUSED`. */
+export function codeOf(thrown: unknown): string | undefined {
+  const { code } = (thrown ?? {}) as { readonly code?: unknown };
+  return typeof code === "string" ? code : undefined;
 }
 
 /** A thrown value as an Error: JavaScript can throw anything. */

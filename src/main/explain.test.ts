@@ -80,7 +80,7 @@ test("a tree for people: the route and why others lost, policies, what is sent, 
   assert.ok(lines.includes(`✓ policy requestHeaderModifier  set.x-team=shop  ${folder}/gateway.yaml:17`));
   assert.ok(lines.some((line) => line.startsWith("✓ request POST http://shop.test/shop/cart?q=1")));
   assert.ok(lines.includes("    x-team: shop") && lines.includes("    authorization: <redacted>"));
-  assert.ok(lines.includes("✓ response 200  added date"));
+  assert.ok(lines.includes("✓ response 200  by the backend; the gateway adds date"));
   assert.ok(!stdout.includes(SECRET));
   assert.equal(requests, 0);
 });
@@ -175,10 +175,10 @@ test("endpoints can be assumed to be healthy, unhealthy, or not there", async ()
     return stdout === "" ? stderr : stdout;
   };
   const chosen = "✓ endpoint 10.0.0.1:8080  of default/shop.test:80, status 200";
-  assert.ok((await run("endpoints=healthy")).includes(`\n${chosen}\n    – endpoint 10.0.0.2:8080\n`));
+  assert.ok((await run("endpoints=healthy")).includes(`\n${chosen}\n    – endpoint 10.0.0.2:8080  not chosen\n`));
   const ill = "unhealthy: that is assumed";
   const all = await run("endpoints=unhealthy");
-  assert.ok(all.includes(`\n${chosen} · ${ill}\n    ✗ endpoint 10.0.0.2:8080  ${ill}\n`), all);
+  assert.ok(all.includes(`\n${chosen}, ${ill}\n    ✗ endpoint 10.0.0.2:8080  ${ill}\n`), all);
   const one = await run('endpoints={"10.0.0.1:8080":"unhealthy"}');
   assert.ok(one.includes(`\n${chosen.replace(".1:", ".2:")}\n    ✗ endpoint 10.0.0.1:8080  ${ill}\n`), one);
   const none = await run("endpoints=none");
@@ -408,11 +408,23 @@ test("what services add to the request can be assumed", async () => {
   }
 });
 
+test("a tree does not repeat what it has in common with the one before", async () => {
+  const routes = [on("all", "/", { extAuthz: { host: "127.0.0.1:1", protocol: { http: {} } } })];
+  const { stdout } = await explain(routes, [], ["http://a/"]);
+  const [, denied = ""] = stdout.split("if extAuthz=deny:\n");
+  const [, , after = "", next = ""] = denied.split("\n");
+  assert.match(denied.split("\n")[1] ?? "", /^– as above, up to route all$/);
+  assert.match(after, /^✗ policy extAuthz {2}the service denies the request/);
+  assert.match(next, /^✗ response 403 {2}by the gateway$/);
+});
+
 test("the response of the backend is assumed: retries happen as they would", async () => {
   const routes = [on("all", "/", { retry: { attempts: 2, backoff: "1ms", codes: [503] } })];
   const { code, stdout } = await explain(routes, ["--assume", "response=503"], ["http://a/"]);
   assert.equal(stdout.match(/✓ endpoint /g)?.length, 3);
-  assert.match(stdout, /^if response=\{"status":503\}:$/m);
+  assert.match(stdout, /^if response=503:$/m);
+  // Of another attempt, what is new in it.
+  assert.match(stdout, /✓ request GET http:\/\/a\/ {2}again with\n {4}x-retry-attempt: 2\n✓ endpoint/);
   const fields = '{"status":201,"headers":{"x-from":"backend"},"body":"hello"}';
   const other = await explain(routes, ["--assume", `response=${fields}`], ["http://a/"]);
   assert.match(other.stdout, /✓ response 201 .*\n(.*\n)* {4}x-from: backend\n/);
@@ -456,15 +468,15 @@ test("around what happens: listeners that lost, policies in force and not reache
   assert.deepEqual(refused.slice(1, 4), listener);
   const at = refused.indexOf(`✗ policy authorization  no allow rule is true  ${file}:13`);
   assert.deepEqual(refused.slice(at + 3, at + 5), [
-    `– policy retry  ${file}:16`,
-    `– policy requestHeaderModifier  ${file}:20`,
+    `– policy retry  not reached  ${file}:16`,
+    `– policy requestHeaderModifier  not reached  ${file}:20`,
   ]);
   const passed = await run("http://a.shop.test/", "-H", "x-role: ops");
   assert.ok(passed.includes(`✓ policy retry  attempts=2 backoff=0s codes=[503]  ${file}:16`));
   const split = passed.findIndex((line) => line.startsWith("✓ backend "));
   assert.match(passed[split] ?? "", /^✓ backend 127\.0\.0\.1:\d+ {2}75 % by weight$/);
   assert.equal(passed[split + 1], "    – backend canary.test:80  25 % by weight");
-  assert.ok(passed.includes("✓ response 200  added x-res, date; removed server"));
+  assert.ok(passed.includes("✓ response 200  by the backend; the gateway adds x-res, date, removes server"));
 });
 
 test("connections of TCP, TLS and UDP, connections that are refused, and bytes that are no request", async () => {
@@ -520,7 +532,6 @@ test("connections of TCP, TLS and UDP, connections that are refused, and bytes t
     `tls://other.test → refused · ${none}
 ✗ listener none  no listener has this server name
     ✗ listener pass  other.test is not *.pass.test  ${file}:17
-✗ connection from 127.0.0.1:50000  ${none}
 1`,
   );
   assert.equal(
@@ -728,7 +739,7 @@ test("what is not known is said with what to supply, and so is how many outcomes
   assert.equal(lines[2], "not known: the field x-a; write -H 'x-a: …' with its value");
   assert.ok(
     lines.some((line) =>
-      line.startsWith('    ? rule allow request.headers["x-a"] == "1"  assumed true; not known: the field x-a  '),
+      line.startsWith('    ? rule allow request.headers["x-a"] == "1" → assumed true; not known: the field x-a  '),
     ),
   );
   const many = await explain(routes, [], ["http://a/", ...redacted(names)]);

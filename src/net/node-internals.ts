@@ -61,13 +61,15 @@ function documentedLatin1Slice(buffer: Buffer, from: number, to: number): string
   return buffer.toString("latin1", from, to);
 }
 
-/** Writes the characters of `text`, all below U+0100, to `buffer` from `at` on, where they must fit. Called for each head. */
-function internalLatin1Write(buffer: Buffer, text: string, at: number): void {
-  methodsOf(buffer).latin1Write(text, at, text.length);
+/**
+ * Writes the first `length` characters of `text`, all below U+0100, to `buffer` from `at` on, where they must fit. Called for each head.
+ */
+function internalLatin1Write(buffer: Buffer, text: string, at: number, length = text.length): void {
+  methodsOf(buffer).latin1Write(text, at, length);
 }
 
-function documentedLatin1Write(buffer: Buffer, text: string, at: number): void {
-  buffer.write(text, at, "latin1");
+function documentedLatin1Write(buffer: Buffer, text: string, at: number, length = text.length): void {
+  buffer.write(text, at, length, "latin1");
 }
 
 // ── sockets ──

@@ -42,7 +42,7 @@ export const ASSUMPTIONS = {
     about: "the backend's response",
     otherwise: "status 200, without a body; of gRPC calls, success",
     values: ["503", '{"status":503,"headers":{"retry-after":"1"},"body":"…"}'],
-    read: (value) => responseOf(typeof value === "number" ? { status: value } : value),
+    read: responseOf,
   }),
   endpoints: entry({
     about: "the endpoints of backends; `none` only those of services",
@@ -66,14 +66,14 @@ export const ASSUMPTIONS = {
   extAuthz: entry({
     about: "`extAuthz` over HTTP or gRPC, and what it adds to the request",
     otherwise: "an outcome for each: it allows, it denies",
-    values: ["allow", "deny", '{"headers":{"x-user":"a"},"metadata":{…}}', '{"status":401}'],
+    values: ["allow", "deny", '{"headers":{"x-user":"a"},"metadata":{…}}', "401"],
     places: placesOf("extAuthz"),
     read: (value) => oneOf("allow", "deny")(value) ?? responseOf(value),
   }),
   extProc: entry({
     about: "`extProc`, and what it changes",
     otherwise: "an outcome for each: it changes nothing, it fails",
-    values: ["allow", "fail", '{"headers":{"x-user":"a"},"metadata":{…}}', '{"status":403}'],
+    values: ["allow", "fail", '{"headers":{"x-user":"a"},"metadata":{…}}', "403"],
     places: placesOf("extProc"),
     read: (value) => oneOf("allow", "fail")(value) ?? responseOf(value),
   }),
@@ -238,6 +238,8 @@ export function givenText(name: string, value: unknown): string {
 /** A value as `NAME=VALUE` has it. */
 export function textOf(value: unknown): string {
   if (value instanceof Date) return value.toISOString();
+  if (isObject(value) && typeof value.status === "number" && Object.keys(value).length === 1)
+    return String(value.status);
   return typeof value === "string" ? value : JSON.stringify(value);
 }
 
@@ -298,8 +300,9 @@ function healthsOf(value: unknown): Readonly<Record<string, "healthy" | "unhealt
     : undefined;
 }
 
-/** Not more than `status`, `headers`, `body` and `metadata`, which HTTP can send. */
+/** A status, or not more than `status`, `headers`, `body` and `metadata`, which HTTP can send. */
 function responseOf(value: unknown): AssumedResponse | undefined {
+  if (typeof value === "number") return responseOf({ status: value });
   if (!isObject(value)) return undefined;
   const { status = 200, headers = {}, body = "", metadata = {}, ...others } = value;
   if (typeof status !== "number" || !Number.isInteger(status) || status < 200 || status > 599) return undefined;

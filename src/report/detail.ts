@@ -1,9 +1,10 @@
 import { stringify } from "yaml";
 import { type Fields, fieldsOf } from "../base/fields.ts";
 import { bodyValue, encodingOf, readBody, withReadableHeaders } from "./bodies.ts";
+import { diffLines } from "./diff.ts";
 import { type CandidateLine, candidatesOf, evaluatedCount, selectedName } from "./fields.ts";
 import type { Row } from "./rows.ts";
-import { treeLines } from "./step-lines.ts";
+import { plainLine, treeLines } from "./step-lines.ts";
 import { columnsOf, duration, fit, harmless } from "./text.ts";
 
 export type Mode = "raw" | "snapshot" | "diff" | "tree";
@@ -24,7 +25,7 @@ export interface DetailLine {
 
 /** The decisions about the request so far. */
 export function treeOf(rows: readonly Row[]): Detail {
-  const lines = treeLines(rows.map(({ event }) => event)).map(plain);
+  const lines = treeLines(rows.map(({ event }) => event)).map((line) => plain(plainLine(line)));
   return { title: TITLES.tree, lines: lines.length === 0 ? [note("Nothing has been decided yet.")] : lines };
 }
 
@@ -205,42 +206,4 @@ function withoutNulls(value: Fields): Fields {
         typeof entry === "object" && !Array.isArray(entry) ? withoutNulls(fieldsOf(entry)) : entry,
       ]),
   );
-}
-
-/** A line of a diff: only before, only after, or in both. */
-interface DiffLine {
-  readonly sign: "-" | "+" | " ";
-  readonly text: string;
-}
-
-/** Line diff by longest common subsequence; snapshots are a few hundred lines, so the table of n × m stays small. */
-export function diffLines(before: readonly string[], after: readonly string[]): DiffLine[] {
-  const width = after.length + 1;
-  // common[i * width + j]: length of the longest common subsequence of before[i..] and after[j..]
-  const common = new Uint32Array((before.length + 1) * width);
-  const at = (i: number, j: number) => common[i * width + j] ?? 0;
-  for (let i = before.length - 1; i >= 0; i--) {
-    for (let j = after.length - 1; j >= 0; j--) {
-      common[i * width + j] = before[i] === after[j] ? at(i + 1, j + 1) + 1 : Math.max(at(i + 1, j), at(i, j + 1));
-    }
-  }
-  const lines: DiffLine[] = [];
-  let i = 0;
-  let j = 0;
-  while (i < before.length || j < after.length) {
-    const old = before[i];
-    const now = after[j];
-    if (old !== undefined && old === now) {
-      lines.push({ sign: " ", text: old });
-      i += 1;
-      j += 1;
-    } else if (old !== undefined && (now === undefined || at(i + 1, j) >= at(i, j + 1))) {
-      lines.push({ sign: "-", text: old });
-      i += 1;
-    } else if (now !== undefined) {
-      lines.push({ sign: "+", text: now });
-      j += 1;
-    }
-  }
-  return lines;
 }

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { fc } from "../../test/helpers/property.ts";
-import { diffLines } from "./detail.ts";
+import { diffLines } from "./diff.ts";
 import { clip, fit, harmless, wrap, wrapHanging } from "./text.ts";
 
 test("wrap keeps every character and no piece is wider than asked", () => {

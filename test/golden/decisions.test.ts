@@ -162,10 +162,18 @@ const POLICIES: Readonly<Record<RequestPolicyKind, string>> = {
   }),
   extProc: texts(extProc.decisions, {
     processed: [{ side: "request" }],
-    immediate: [{ side: "response", status: 403 }],
+    immediate: [{ side: "response", status: 302 }],
+    denied: [
+      { side: "request", status: 403 },
+      { side: "request", status: 403, grpcStatus: 7 },
+    ],
     failed: [
-      { side: "request", why, continues: false },
-      { side: "request", why, continues: true },
+      { side: "request", failure: { code: "timeout" }, continues: false },
+      { side: "request", failure: { code: "ended" }, continues: true },
+      { side: "response", failure: { code: "unexpected" }, continues: false },
+      { side: "response", failure: { code: "unreadable", why: "premature EOF" }, continues: false },
+      { side: "request", failure: { code: "call", why }, continues: true },
+      { side: "response", failure: { code: "bodyTooLong", limit: 1024 }, continues: true },
     ],
     routeStays: nothing,
     timeoutIgnored: [{ ms: 60_000, max: 2000 }],

@@ -1,4 +1,5 @@
 import type { OwnSockets } from "../../src/base/own-sockets.ts";
+import type { PackedIr } from "../../src/ir/packed-ir.ts";
 import type { Overload } from "../../src/proxy/overload/overload.ts";
 import { renderPrometheus } from "../../src/telemetry/prometheus.ts";
 import type { TraceMessage } from "../../src/trace/events.ts";
@@ -29,10 +30,12 @@ export class LocalGateway {
     return gateway;
   }
 
-  /** Throws when the configuration is rejected, or has settings of the process. */
-  async reconfigure(config: object): Promise<void> {
+  /** Resolves with what is in effect. Throws when the configuration is rejected, or has settings of the process. */
+  async reconfigure(config: object): Promise<PackedIr> {
     if ("config" in config) throw new Error("config.* takes a TestGateway");
-    await this.#plane.apply(irOf(config));
+    const ir = irOf(config);
+    await this.#plane.apply(ir);
+    return ir;
   }
 
   /** Where the gateway listens. */

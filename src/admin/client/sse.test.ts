@@ -3,6 +3,10 @@ import { test } from "node:test";
 import { TraceTextParser } from "./sse.ts";
 
 function parse(...pieces: string[]): string[] {
+  return located(...pieces).map(({ raw }) => raw);
+}
+
+function located(...pieces: string[]) {
   const parser = new TraceTextParser();
   return [...pieces.flatMap((piece) => parser.push(piece)), ...parser.end()];
 }
@@ -22,4 +26,17 @@ test("the result does not depend on where the text is cut", () => {
 test("the last event needs neither a blank line nor a line end", () => {
   assert.deepEqual(parse('{"a":1}\n{"b":2}'), ['{"a":1}', '{"b":2}']);
   assert.deepEqual(parse('data: {"a":1}'), ['{"a":1}']);
+});
+
+test("an event comes with the line at which it begins", () => {
+  const text = ': ready\n\ndata: {"a":\ndata: 1}\n\n{"bare":true}\n{"last":1}';
+  const lines = [3, 6, 7];
+  assert.deepEqual(
+    located(text).map(({ line }) => line),
+    lines,
+  );
+  assert.deepEqual(
+    located(...text).map(({ line }) => line),
+    lines,
+  );
 });

@@ -1,6 +1,12 @@
 /** Characters; more than any trace event has: a body snapshot of 2 MiB takes 2.8 MiB in base64. */
 const MAX_EVENT_LENGTH = 64 * 1024 * 1024;
 
+/** The JSON text of an event, which may span lines, and the line at which it begins. */
+export interface TraceText {
+  readonly raw: string;
+  readonly line: number;
+}
+
 /**
  * Splits the text of a trace into the JSON texts of its events. Reads server-sent events (`data:` lines, several joined by
  * a line feed, ended by a blank line; comments and other fields are skipped) and, for saved files, bare JSON lines.
@@ -9,13 +15,16 @@ export class TraceTextParser {
   #rest = "";
   #data: string[] = [];
   #dataLength = 0;
+  /** Complete lines so far. */
+  #lines = 0;
+  #dataLine = 0;
 
   /**
    * Takes the next piece of text, cut anywhere, and returns the events it completed.
    * @throws Error when a line or an event exceeds 64 Mi characters
    */
-  push(text: string): string[] {
-    const events: string[] = [];
+  push(text: string): TraceText[] {
+    const events: TraceText[] = [];
     const lines = text.split("\n");
     // A long event arrives in many pieces: only its last line is kept, and never split again.
     lines[0] = this.#rest + (lines[0] ?? "");
@@ -27,28 +36,30 @@ export class TraceTextParser {
   }
 
   /** The text has ended: returns the events that no blank line or line end completed. */
-  end(): string[] {
-    const events: string[] = [];
+  end(): TraceText[] {
+    const events: TraceText[] = [];
     this.#line(this.#rest, events);
     this.#rest = "";
     this.#flush(events);
     return events;
   }
 
-  #line(line: string, events: string[]): void {
+  #line(line: string, events: TraceText[]): void {
+    this.#lines++;
     if (line.startsWith("data:")) {
+      if (this.#data.length === 0) this.#dataLine = this.#lines;
       const data = line.slice(line.startsWith("data: ") ? 6 : 5);
       this.#data.push(data);
       this.#dataLength += data.length;
     } else if (line === "") {
       this.#flush(events);
     } else if (line.startsWith("{") && this.#data.length === 0) {
-      events.push(line);
+      events.push({ raw: line, line: this.#lines });
     }
   }
 
-  #flush(events: string[]): void {
-    if (this.#data.length > 0) events.push(this.#data.join("\n"));
+  #flush(events: TraceText[]): void {
+    if (this.#data.length > 0) events.push({ raw: this.#data.join("\n"), line: this.#dataLine });
     this.#data = [];
     this.#dataLength = 0;
   }

@@ -29,8 +29,8 @@ export class TraceStream implements AsyncIterable<{ readonly raw: string }> {
     try {
       const response = await this.#response;
       response.setEncoding("utf8");
-      for await (const chunk of response) for (const raw of parser.push(String(chunk))) yield { raw };
-      for (const raw of parser.end()) yield { raw };
+      for await (const chunk of response) yield* parser.push(String(chunk));
+      yield* parser.end();
     } catch (error) {
       if (!this.#stop.signal.aborted) throw readError(error, this.#signal);
     } finally {

@@ -50,6 +50,7 @@ test("an option that was given is not offered again, unless it may be repeated",
 
 test("files are left to the shell; nothing is offered behind -- or a wrong word", async () => {
   assert.deepEqual(await complete("proxy", "trace", "-f", "package.js"), [":files"]);
+  assert.deepEqual(await complete("trace", "open", "package.js"), [":files"]);
   assert.deepEqual(await complete("proxy", "trace", "--local", "--", "--"), []);
   assert.deepEqual(await complete("proxy", "nonsense", ""), []);
   assert.deepEqual(await complete("proxy", "trace", "--port", ""), []);

@@ -44,6 +44,7 @@ function candidatesAt(
   )?.[1];
   if (spec !== undefined && spec.type !== "switch") return valuesOf(spec);
   if (current.startsWith("-")) return optionCandidates(options, words);
+  if (!isGroup(node) && node.argument?.completes === "file") return FILES;
   if (!isGroup(node)) return (node.argument?.choices ?? []).map((word) => ({ word, summary: "" }));
   return [...node.commands, ...(shortcutsOf(node)?.nodes ?? [])].map(({ name, summary }) => ({ word: name, summary }));
 }

@@ -60,6 +60,7 @@ export interface ArgumentSpec {
   /** It may be given more than once. */
   readonly many?: true;
   readonly choices?: readonly string[];
+  readonly completes?: "file";
 }
 
 export interface Example {

@@ -24,10 +24,8 @@ function commandHelp(program: Program, command: Command, path: readonly string[]
     ["Usage:", `  ${usageLine(command, path)}`],
   ];
   if (command.aliases !== undefined) sections.push(["Aliases:", `  ${command.aliases.join(", ")}`]);
-  const operands: [string, string][] = [];
-  if (command.argument) operands.push([operand(command.argument), command.argument.summary]);
-  if (command.rest) operands.push([`-- ${command.rest.name}`, command.rest.summary]);
-  if (operands.length > 0) sections.push(["Arguments:", ...columns(operands)]);
+  const operands = operandRows(command);
+  if (operands.length > 0) sections.push(["Arguments:", ...operands]);
   sections.push(["Options:", ...optionRows(command)]);
   if (command.examples.length > 0) {
     sections.push([
@@ -43,7 +41,7 @@ function groupHelp(program: Program, group: Group, path: readonly string[]): str
   const sections = [
     [group.summary],
     ...(group.description ?? []).map((paragraph) => wrap(paragraph, WIDTH)),
-    ["Usage:", `  ${name} ${group.fallback === undefined ? "<command>" : "[command]"} [options]`],
+    ["Usage:", ...usageLines(program, group, path)],
   ];
   if (group.aliases !== undefined) sections.push(["Aliases:", `  ${group.aliases.join(", ")}`]);
   sections.push(["Commands:", ...columns(group.commands.map((node) => [node.name, node.summary]))]);
@@ -55,10 +53,14 @@ function groupHelp(program: Program, group: Group, path: readonly string[]): str
       `  ${names}: the commands of "${name} ${shortcuts.of.name}", without "${shortcuts.of.name}"`,
     ]);
   }
+  const fallback = fallbackOf(group);
+  if (fallback !== undefined) {
+    const ofDefault = `of ${fallback.name}, the default command:`;
+    const operands = operandRows(fallback);
+    if (operands.length > 0) sections.push([`Arguments ${ofDefault}`, ...operands]);
+    sections.push([`Options ${ofDefault}`, ...optionRows(fallback)]);
+  }
   if (group === program) {
-    const fallback = fallbackOf(program);
-    if (fallback !== undefined)
-      sections.push([`Options of ${fallback.name}, the default command:`, ...optionRows(fallback)]);
     sections.push(["Options:", "  -V, --version  Print the version", "  -h, --help     Show this help"]);
     sections.push(["Environment:", ...columns(program.environment)]);
     sections.push([
@@ -68,6 +70,21 @@ function groupHelp(program: Program, group: Group, path: readonly string[]): str
   }
   sections.push([`Run "${name} <command> --help" for the options and examples of a command.`]);
   return `${sections.map((lines) => lines.join("\n")).join("\n\n")}\n`;
+}
+
+function usageLines(program: Program, group: Group, path: readonly string[]): string[] {
+  const name = [...path, group.name].join(" ");
+  const fallback = fallbackOf(group);
+  if (fallback === undefined) return [`  ${name} <command> [options]`];
+  if (group === program) return [`  ${name} [command] [options]`];
+  return [`  ${usageLine({ ...fallback, name: group.name }, path)}`, `  ${name} <command> [options]`];
+}
+
+function operandRows({ argument, rest }: Command): string[] {
+  const rows: [string, string][] = [];
+  if (argument) rows.push([operand(argument), argument.summary]);
+  if (rest) rows.push([`-- ${rest.name}`, rest.summary]);
+  return columns(rows);
 }
 
 function optionRows(command: Command): string[] {

@@ -25,6 +25,8 @@ const refused: readonly (readonly [line: string, error: string])[] = [
     "proxy trace --file f --reveal",
     "--file does not accept --reveal: secrets are not in a saved trace unless it was recorded with --reveal",
   ],
+  ["proxy trace --file f --save g", "--file does not accept --save: the trace is a file already"],
+  ["trace open", "missing argument <file>"],
   ["proxy trace --file f -- http://a/", "--file does not accept a request URL after --"],
   ["proxy trace --local -- http://a/", "a request URL requires --port"],
   ["proxy trace --local --port 3000", "--port requires a request URL after --"],
@@ -70,7 +72,7 @@ test("a URL without --, or without --port, beside a resource: the error shows a 
   const bare = await invoke(["trace", "gateway/a", "http://b/"]);
   assert.match(
     bare.stderr,
-    /\nTry: write -- before the URL: tgctl proxy trace gateway\/a \[options\] -- http:\/\/b\/\n$/,
+    /\nTry: write -- before the URL: tgctl proxy trace watch gateway\/a \[options\] -- http:\/\/b\/\n$/,
   );
   const portless = await invoke(["trace", "gateway/a", "--", "http://b/"]);
   assert.match(portless.stderr, /\nTry: tgctl proxy trace gateway\/a --port 80 -- http:\/\/b\/ \(with/);
@@ -106,7 +108,7 @@ test("a group without a command, and --help, print help to stdout", async () => 
   assert.deepEqual(await invoke(["--help"]), root);
   const trace = await invoke(["proxy", "trace", "--local", "-h"]);
   assert.equal(trace.code, 0);
-  assert.match(trace.stdout, /tgctl proxy trace \[options\] \[resource\] \[-- url \[curl args\]\]/);
+  assert.match(trace.stdout, /tgctl proxy trace watch \[options\] \[resource\] \[-- url \[curl args\]\]/);
 });
 
 test("help with the words of a command is its --help", async () => {
@@ -116,7 +118,9 @@ test("help with the words of a command is its --help", async () => {
     assert.equal(help.code, 0, words);
     assert.deepEqual(help, await invoke([...words.split(" "), "--help"]), words);
   }
-  assert.match((await invoke(["help", "trace"])).stdout, /\n {2}tgctl proxy trace \[options\]/);
+  const trace = (await invoke(["help", "trace"])).stdout;
+  assert.match(trace, /\n {2}tgctl proxy trace \[options\] \[resource\] \[-- url \[curl args\]\]\n/);
+  assert.match(trace, /Options of watch, the default command:\n {6}--local /);
 });
 
 test("--version prints the version for people, with --json for programs", async () => {

@@ -1,7 +1,8 @@
 import { createReadStream } from "node:fs";
 import type { Readable } from "node:stream";
-import { TraceTextParser } from "../../admin/client/sse.ts";
-import { isObject } from "../../base/fields.ts";
+import { type TraceText, TraceTextParser } from "../../admin/client/sse.ts";
+import { type Fields, fieldsOf, isObject } from "../../base/fields.ts";
+import { headerOf, headerText, TRACE_FILE_FORMAT, type TraceFileHeader } from "../../report/trace-file.ts";
 import { CliError, describe } from "../runner/errors.ts";
 
 /** One trace event: its JSON on one line, and parsed. Its type may be one of a later version. */
@@ -11,30 +12,31 @@ export interface TraceRecord {
   readonly event: Readonly<Record<string, unknown>>;
 }
 
-/** An item of a trace: an event, progress of the client, a problem, or which replica the trace turned out to be from. */
+/** An item of a trace: an event, the header of a file, progress of the client, a problem, or which replica the trace turned out to be from. */
 export type TraceItem =
   | TraceRecord
+  | { readonly kind: "header"; readonly text: string; readonly header: TraceFileHeader }
   | { readonly kind: "progress"; readonly text: string }
   | { readonly kind: "problem"; readonly text: string }
   | { readonly kind: "source"; readonly text: string };
 
-/** Parses one event's JSON text, which may span lines. Throws a `CliError` that names the text. */
-export function toRecord(text: string): TraceRecord {
+/** Parses one event's JSON text, which may span lines and comes from `where`. Throws a `CliError` that names both. */
+export function toRecord(text: string, where = "the event"): TraceRecord {
   // A line break in JSON is only ever white space, so the event can be put on one line without parsing it.
   const raw = text.replace(/\s*[\r\n]+\s*/g, " ").trim();
   let event: unknown;
   try {
     event = JSON.parse(raw);
   } catch (error) {
-    throw undecodable(raw, describe(error));
+    throw undecodable(raw, where, describe(error));
   }
-  if (!isObject(event)) throw undecodable(raw, "not a JSON object");
+  if (!isObject(event)) throw undecodable(raw, where, "not a JSON object");
   return { kind: "event", raw, event };
 }
 
-function undecodable(raw: string, why: string): CliError {
+function undecodable(raw: string, where: string, why: string): CliError {
   const shown = raw.length > 80 ? `${raw.slice(0, 80)}…` : raw;
-  return new CliError("failure", `failed to decode trace event: ${why}`, { why: `the event reads ${shown}` });
+  return new CliError("failure", `failed to decode trace event: ${why}`, { why: `${where} reads ${shown}` });
 }
 
 /** The items of one trace, for a view or a printer. */
@@ -56,28 +58,107 @@ export interface TraceView {
   show(source: TraceSource, process: ViewProcess): Promise<void>;
 }
 
-/**
- * The events of a trace file, as they are read: JSON Lines or the text of the event stream. `-` reads `stdin`. Throws a
- * `CliError` when the file cannot be read, or holds no event.
- */
-export async function* recordsOfFile(path: string, stdin: Readable): AsyncGenerator<TraceRecord> {
-  const name = path === "-" ? "standard input" : path;
-  let any = false;
-  for await (const raw of eventTexts(path === "-" ? stdin : createReadStream(path), name)) {
-    any = true;
-    yield toRecord(raw);
+/** Characters of a file that is shown or converted, which takes several times as much memory. */
+const MAX_FILE_LENGTH = 128 * 1024 * 1024;
+
+/** The trace in a file; `-` is `stdin`. */
+export function sourceOfFile(path: string, stdin: Readable): TraceSource {
+  return { title: path === "-" ? "standard input" : path, items: recordsOfFile(path, stdin) };
+}
+
+/** A whole trace file. */
+interface SavedTrace {
+  /** The name of the file, for messages and titles. */
+  readonly name: string;
+  /** Absent if the file has none, as the output of `--raw`. */
+  readonly header?: TraceFileHeader;
+  readonly events: readonly Fields[];
+}
+
+/** Reads the trace in a file; `-` is `stdin`. Throws a `CliError` when it holds anything but one whole trace. */
+export async function readTrace(path: string, stdin: Readable): Promise<SavedTrace> {
+  const { title, items } = sourceOfFile(path, stdin);
+  let header: TraceFileHeader | undefined;
+  const events: Fields[] = [];
+  for await (const item of items) {
+    if (item.kind === "header") header = item.header;
+    if (item.kind !== "event") continue;
+    if (events.length > 0 && fieldsOf(item.event.message).type === "requestStarted") {
+      throw new CliError("failure", `${title} holds the traces of several requests`, {
+        why: `the second begins with event ${events.length + 1}`,
+        hint: "put each trace into a file of its own",
+      });
+    }
+    events.push(item.event);
   }
-  if (any) return;
+  return { name: title, ...(header !== undefined && { header }), events };
+}
+
+/**
+ * The header and the events of a trace file as they are read: a file that `--save` wrote, the output of `--raw`, or the text of the event
+ * stream. Throws a `CliError` when the file cannot be read, is of another format, is cut short or holds no event; events before that are yielded.
+ */
+async function* recordsOfFile(path: string, stdin: Readable): AsyncGenerator<TraceItem> {
+  const name = path === "-" ? "standard input" : path;
+  let header: TraceFileHeader | undefined;
+  let events = 0;
+  for await (const { raw, line, last } of eventTexts(path === "-" ? stdin : createReadStream(path), name)) {
+    const record = recordAt(raw, line, name, last);
+    if (events === 0 && header === undefined) {
+      header = headerOf(record.event);
+      if (header !== undefined && header.traceFile !== TRACE_FILE_FORMAT) throw otherFormat(header, name);
+      if (header !== undefined) {
+        yield { kind: "header", text: headerText(header), header };
+        continue;
+      }
+    }
+    events++;
+    yield record;
+  }
+  if (events < (header?.events ?? 0)) throw cutShort(name, `it has ${events} of ${header?.events} events`);
+  if (events > 0) return;
   throw new CliError("failure", `no trace event found in ${name}`, {
-    hint: "pass what `tgctl proxy trace --raw` printed, or the text of the stream of POST /debug/trace",
+    hint: "pass a file that `tgctl proxy trace --save` wrote, or the output of `tgctl proxy trace --raw`",
   });
 }
 
-async function* eventTexts(input: Readable, name: string): AsyncGenerator<string> {
-  const parser = new TraceTextParser();
+function recordAt(raw: string, line: number, name: string, last: boolean): TraceRecord {
   try {
-    for await (const chunk of input.setEncoding("utf8")) yield* parser.push(String(chunk));
-    yield* parser.end();
+    return toRecord(raw, `line ${line} of ${name}`);
+  } catch (error) {
+    throw last ? cutShort(name, `line ${line} ends in the middle of an event`) : error;
+  }
+}
+
+function cutShort(name: string, why: string): CliError {
+  return new CliError("failure", `the trace in ${name} is cut short`, {
+    why,
+    hint: "copy or save it again; `tgctl proxy trace open` shows the events before",
+  });
+}
+
+function otherFormat({ traceFile, tracegate }: TraceFileHeader, name: string): CliError {
+  return new CliError(
+    "failure",
+    `${name} is a trace file of format ${traceFile}; this tgctl reads format ${TRACE_FILE_FORMAT}`,
+    {
+      hint: `open it with tgctl ${tracegate}, which wrote it, or a later version`,
+    },
+  );
+}
+
+/** `last`: no line end follows the text. */
+async function* eventTexts(input: Readable, name: string): AsyncGenerator<TraceText & { readonly last: boolean }> {
+  const parser = new TraceTextParser();
+  let length = 0;
+  try {
+    for await (const chunk of input.setEncoding("utf8")) {
+      const text = String(chunk);
+      length += text.length;
+      if (length > MAX_FILE_LENGTH) throw new Error("it is larger than 128 MiB, and a trace is that of one request");
+      for (const event of parser.push(text)) yield { ...event, last: false };
+    }
+    for (const event of parser.end()) yield { ...event, last: true };
   } catch (error) {
     throw new CliError("failure", `failed to read trace file ${name}: ${describe(error)}`, { cause: error });
   }

@@ -171,8 +171,8 @@ test("--tree: what happened, then every decision; -o text ends with the same", a
     "    ✗ route assets  path: /api/cart does not begin with /assets",
     "    ✗ route everything  precedence: /api is longer than /",
     "✓ policy authorization  allow rules[0] is true",
-    "    ✓ rule allow signed-in",
-    "    ✗ rule deny blocked",
+    "    ✓ rule allow signed-in → true",
+    "    ✗ rule deny blocked → false",
   ]);
   assert.ok(lines.includes("✓ endpoint 127.0.0.1:9000  status 503"));
   const text = await invoke(["trace", "-o", "text", "--file", SAVED]);
@@ -226,7 +226,7 @@ test("a file that is not a trace is rejected with the reason", async () => {
   const file = (content: string) => invoke(["proxy", "trace", "--file", "-"], content);
   assert.match(
     (await file("{oops\n")).stderr,
-    /^Error: failed to decode trace event: .*\nWhy: the event reads \{oops\n/,
+    /^Error: failed to decode trace event: .*\nWhy: line 1 of standard input reads \{oops\n/,
   );
   assert.match((await file("data: 7\n\n")).stderr, /^Error: failed to decode trace event: not a JSON object\n/);
   assert.match((await file("# nothing\n")).stderr, /^Error: no trace event found in standard input\nTry: /);

@@ -10,7 +10,7 @@ import type { Backend, Bind, Frontend, Ir, RouteGroup } from "../../ir/ir.ts";
 import { levelOf, type PolicyLevel, recorded } from "../../ir/origins.ts";
 import { mergeLevels, NO_LEVEL, NO_POLICY_SET } from "../../policies/merge.ts";
 import type { LeafCaching } from "../../tls/tls-settings.ts";
-import { adviseOnBodies, adviseOnProxies, adviseOnRoutes, adviseOnRules } from "../../translation/advice.ts";
+import { adviseOnFrontend, adviseOnRoutes, adviseOnRules } from "../../translation/advice.ts";
 import { CalledTargets } from "../../translation/called-targets.ts";
 import {
   type Calling,
@@ -106,8 +106,7 @@ export function translate(
   const routeGroups = translateRouteGroups(config, context);
   const calling = translateCalling(config, formerTracing, context);
   const frontend = translateFrontend(config.frontendPolicies, calling);
-  adviseOnBodies(frontend, report);
-  adviseOnProxies(config.frontendPolicies, report);
+  adviseOnFrontend(config.frontendPolicies, report);
   const network = ["frontendPolicies", "networkAuthorization", "rules"];
   adviseOnRules(frontend.networkAuthorization ?? [], "network", network, report, cel);
   const binds = translateBinds(config, frontend, enableIpv6, servers, context);

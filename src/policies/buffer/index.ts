@@ -5,7 +5,7 @@
  * `maxBufferedBytes`; when that is used up, reading the body ends the request with TG_BUFFERS_FULL.
  */
 import { applied, Decisions, failed, rejected } from "../contract/decisions.ts";
-import type { PolicyContext, PolicyHooks, PolicyTrace } from "../contract/types.ts";
+import type { MessageBody, PolicyContext, PolicyHooks } from "../contract/types.ts";
 import { definePolicy } from "../define/policy.ts";
 import type { BufferedSide, Buffering } from "./schema.ts";
 
@@ -45,47 +45,32 @@ function hooksOf({ request, response }: Buffering): PolicyHooks {
     ...(request !== undefined && {
       onRequest(context) {
         // Most requests have no body: no promise, so no turn of the event loop.
-        return context.requestBody.empty ? undefined : bufferRequest(request, context);
+        return context.requestBody.empty ? undefined : hold("request", context.requestBody, request, context);
       },
     }),
     ...(response !== undefined && {
-      async onResponse({ responseBody, maxBufferSize, trace }, message) {
-        const limit = response.maxBytes ?? maxBufferSize;
-        const whole = await responseBody.buffer(limit);
-        report(trace, "response", whole, limit, response.failureMode);
-        if (whole !== undefined || response.failureMode === "failOpen") return;
-        // The head has not been sent yet, so the client gets a complete response instead of a truncated one. The header fields
-        // describe a body that is gone.
-        message.status = 502;
-        message.headers.length = 0;
-        responseBody.replace(new Uint8Array(0));
-      },
+      // The head has not been sent yet, so the client gets a complete response instead of a truncated one.
+      onResponse: (context) => hold("response", context.responseBody, response, context),
     }),
   };
 }
 
-/** 413 with an empty body (docs/policies/buffer.md) for a body that is too long. */
-async function bufferRequest(
+/** Rejects with 413 or 502 and an empty body (docs/policies/buffer.md) for a body that is too long. */
+async function hold(
+  side: "request" | "response",
+  body: MessageBody,
   { maxBytes, failureMode }: BufferedSide,
-  { requestBody, maxBufferSize, trace }: PolicyContext,
+  { maxBufferSize, trace }: PolicyContext,
 ): Promise<undefined> {
   const limit = maxBytes ?? maxBufferSize;
-  const whole = await requestBody.buffer(limit);
-  if (whole === undefined && failureMode === "failClosed")
-    throw decisions.reject(trace, { code: "tooLong", side: "request", limit, failureMode }, "TG_BODY_TOO_LARGE", {
-      body: "",
-    });
-  report(trace, "request", whole, limit, failureMode);
+  const whole = await body.buffer(limit);
+  if (whole !== undefined) {
+    trace?.report(decisions, { code: "held", side, bytes: whole.length });
+    return;
+  }
+  const tooLong = { code: "tooLong", side, limit, failureMode } as const;
+  if (failureMode === "failOpen") trace?.report(decisions, tooLong);
+  else throw decisions.reject(trace, tooLong, TOO_LARGE[side], { body: "" });
 }
 
-/** A trace event for one side: its length in bytes, or the limit that it exceeds. */
-function report(
-  trace: PolicyTrace | undefined,
-  side: "request" | "response",
-  whole: Uint8Array | undefined,
-  limit: number,
-  failureMode: BufferedSide["failureMode"],
-): void {
-  if (whole !== undefined) trace?.report(decisions, { code: "held", side, bytes: whole.length });
-  else trace?.report(decisions, { code: "tooLong", side, limit, failureMode });
-}
+const TOO_LARGE = { request: "TG_BODY_TOO_LARGE", response: "TG_RESPONSE_TOO_LARGE" } as const;

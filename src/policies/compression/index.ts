@@ -116,7 +116,7 @@ function compress(
   response: HttpResponse,
   coding: ContentCoding,
   level: number,
-): undefined | Promise<void> {
+): undefined | Promise<undefined> {
   const { request } = context;
   const length = Number(getHeader(response.headers, "content-length") ?? Number.POSITIVE_INFINITY);
   if (request.method === "HEAD") {
@@ -147,7 +147,7 @@ async function compressWhole(
   response: HttpResponse,
   coding: ContentCoding,
   level: number,
-): Promise<void> {
+): Promise<undefined> {
   const whole = await context.responseBody.tryBuffer(MAX_WHOLE);
   if (whole === undefined) {
     compressStream(context, response, coding, level);

@@ -277,7 +277,8 @@ export type RequestOutcome = undefined | LocalReply | Promise<undefined | LocalR
 /** The hooks of a policy. They are shared by all exchanges and hold no state of one. They throw `GatewayError` to reject a request. */
 export interface PolicyHooks {
   readonly onRequest?: (context: PolicyContext) => RequestOutcome;
-  readonly onResponse?: (context: PolicyContext, response: HttpResponse) => void | Promise<void>;
+  /** Changes the response in place, or resolves with another one. */
+  readonly onResponse?: (context: PolicyContext, response: HttpResponse) => undefined | Promise<undefined | LocalReply>;
   /** `onResponse` runs only for responses of backends, not for those that the gateway makes itself. */
   readonly upstreamOnly?: boolean;
 }

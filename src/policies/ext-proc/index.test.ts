@@ -1,13 +1,21 @@
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
-import type { Answer } from "../../../test/helpers/envoy/ext-proc.ts";
+import { type Answer, BODY_MODES } from "../../../test/helpers/envoy/ext-proc.ts";
 import { extProcAt, startProcessor } from "../../../test/helpers/envoy/processor.ts";
 import { GrpcServer } from "../../../test/helpers/grpc-server.ts";
 import { ms } from "../../base/durations.ts";
 import type { HttpResponse, LocalReply } from "../../http/message/message.ts";
 import type { CompiledPolicy } from "../compile.ts";
 import { TestCallouts } from "../testing/callouts.ts";
-import { contextOf, creatorOf, RecordedTrace, rejectionOf, type TestContext } from "../testing/context.ts";
+import {
+  answerOf,
+  contextOf,
+  creatorOf,
+  loggedText,
+  RecordedTrace,
+  rejectionOf,
+  type TestContext,
+} from "../testing/context.ts";
 import { extProc } from "./index.ts";
 import type { ExtProc, ExtProcOptions } from "./schema.ts";
 
@@ -30,9 +38,7 @@ function policy(
   return create(extProcAt(port, options, more), { ...calls.deps, phase });
 }
 
-async function run(each: CompiledPolicy, context: TestContext): Promise<LocalReply | undefined> {
-  return each.onRequest?.(context);
-}
+const run = (each: CompiledPolicy, context: TestContext): Promise<LocalReply | undefined> => answerOf(each, context);
 
 const setting = (key: string, value: string) => ({
   response: { header_mutation: { set_headers: [{ header: { key, raw_value: Buffer.from(value) } }] } },
@@ -117,7 +123,7 @@ test("a service may ask for more time, once for each message, up to ten times th
     await using service = await startProcessor(() => answers);
     const outcome = run(policy(service.port, HEADERS, { timeout: ms(timeout) }), contextOf());
     if (passes) assert.equal(await outcome, undefined);
-    else assert.match((await rejectionOf(outcome)).message, /no response in time/);
+    else assert.match(loggedText(await rejectionOf(outcome)), /sent nothing about the request in time/);
   });
   await Promise.all(outcomes);
 });
@@ -140,6 +146,13 @@ test("modes: the service can override those of the rest of the exchange, if allo
   };
   assert.deepEqual(await asked(true), ["request_headers", "request_body"]);
   assert.deepEqual(await asked(false), ["request_headers"]);
+});
+
+test("the first message about a side says how its body is sent, also without headers", async () => {
+  await using service = await startProcessor(() => [{ request_body: { response: {} } }]);
+  const context = contextOf({ method: "POST", headers: ["content-length", "4"] }, { body: "body" });
+  await run(policy(service.port, { requestBodyMode: "buffered" }), context);
+  assert.deepEqual(service.questions[0]?.protocol_config, { request_body_mode: BODY_MODES.buffered });
 });
 
 test("responses without anything to process are not held", () => {
@@ -188,8 +201,8 @@ test("if the service cannot be reached, the request fails or continues without i
 test("responses that were not requested, and bytes that are not a message, fail the exchange", async () => {
   await using service = await startProcessor(() => [{ response_headers: {} }]);
   assert.match(
-    (await rejectionOf(run(policy(service.port, HEADERS), contextOf()))).message,
-    /does not match a request/,
+    loggedText(await rejectionOf(run(policy(service.port, HEADERS), contextOf()))),
+    /sent a message that it was not asked for/,
   );
 });
 

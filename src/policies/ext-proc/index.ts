@@ -1,16 +1,15 @@
 /**
  * `extProc`: sends requests and responses through a processing service over gRPC (Envoy's `envoy.service.ext_proc.v3`, reference
  * 3.9). In: head, body and trailers of both sides, as the modes request. Out: the parts as changed by the service, or its own
- * response in place of the backend's. If the service fails, the exchange ends with TG_EXT_PROC or, with `failOpen`, continues
- * without it unless the service already has part of a body.
+ * response in place of the backend's: TG_EXT_PROC_DENIED if that is an error. If the service fails, the exchange ends with TG_EXT_PROC
+ * or, with `failOpen`, continues without it unless the service already has part of a body.
  *
  * One gRPC stream (`session.ts`) serves an exchange. `side.ts` walks one side of it through the service, `stages.ts` are the bodies
  * that stream, `modes.ts` which parts the service gets.
  */
 import { GatewayError, messageOf } from "../../base/errors.ts";
 import type { CelEnvironment } from "../../cel/index.ts";
-import type { ImmediateResponse } from "../../gen/envoy/service/ext_proc/v3/external_processor_pb.ts";
-import { BODILESS, getHeader, type HttpResponse, type LocalReply } from "../../http/message/message.ts";
+import { getHeader, type HttpResponse, type LocalReply } from "../../http/message/message.ts";
 import type { Phase } from "../../trace/events.ts";
 import { redactCalling } from "../calls/redact.ts";
 import type { PolicyDeps } from "../contract/deps.ts";
@@ -24,7 +23,7 @@ import { compileAll, evaluateAll, type NamedExpressions } from "../shared/expres
 import { EditedResponse, REQUEST_PSEUDO, RESPONSE_PSEUDO } from "../transformations/messages.ts";
 import type { Modes } from "./modes.ts";
 import type { ExtProc } from "./schema.ts";
-import { decisions, immediateReply, Session } from "./session.ts";
+import { decisions, ProcessingFailed, Session } from "./session.ts";
 import { mayHaveTrailers, processSide, type Side } from "./side.ts";
 
 /** Key of attributes in messages, the name of Envoy's filter, which services look for. */
@@ -75,11 +74,12 @@ function hooksOf(
   const { allowModeOverride, responseHeaderMode, responseBodyMode, responseTrailerMode } = config.processingOptions;
   const inResponses = responseHeaderMode === "send" || responseBodyMode !== "none" || allowModeOverride;
 
-  /** Sends one side through the service. Resolves with its immediate response, undefined to continue; rejects to end the exchange. */
+  /** Sends one side through the service. Resolves with its own response, undefined to continue; rejects to end the exchange. */
   const run = async (
     context: PolicyContext,
     side: Omit<Side, "context" | "limit">,
-  ): Promise<ImmediateResponse | undefined> => {
+  ): Promise<LocalReply | undefined> => {
+    const { direction } = side;
     const { process } = await envoyMethods();
     let state = running.get(context);
     if (state === undefined) {
@@ -87,11 +87,10 @@ function hooksOf(
       running.set(context, state);
     }
     const { session } = state;
-    if (session.immediate !== undefined) return session.immediate;
     if (session.skipped) return undefined;
     const failOpen = config.failureMode === "failOpen" && mayContinueWithout(context);
     const { variables } = context;
-    const own = structOf(evaluateAll(attributes[side.direction], variables));
+    const own = structOf(evaluateAll(attributes[direction], variables));
     const filterMetadata = Object.fromEntries(
       metadata.map(([name, values]) => [name, structOf(evaluateAll(values, variables))]),
     );
@@ -99,46 +98,39 @@ function hooksOf(
       ...(metadata.length > 0 && { metadataContext: { filterMetadata } }),
       ...(Object.keys(own).length > 0 && { attributes: { [NAMESPACE]: own } }),
     };
+    let immediate = session.immediate;
     try {
-      const whole = { ...side, context: question, limit: context.maxBufferSize };
-      const outcome = await processSide(session, whole, state.modes, { failOpen, allowModeOverride });
-      state.modes = outcome.modes;
-      const immediate = outcome.immediate ?? session.immediate;
-      if (immediate !== undefined) session.close();
-      const { direction } = side;
-      context.trace?.report(
-        decisions,
-        immediate === undefined
-          ? { code: "processed", side: direction }
-          : { code: "immediate", side: direction, status: immediate.status?.code ?? 200 },
-      );
-      return immediate;
+      if (immediate === undefined) {
+        const whole = { ...side, context: question, limit: context.maxBufferSize };
+        const outcome = await processSide(session, whole, state.modes, { failOpen, allowModeOverride });
+        state.modes = outcome.modes;
+        immediate = outcome.immediate ?? session.immediate;
+      }
     } catch (error) {
       session.close();
-      // Once the service has part of the body, the rest alone would be a corrupt message.
-      const excused = !session.consumed && !session.unreadable;
-      const open = failOpen && excused && error instanceof GatewayError && error.code === "TG_EXT_PROC";
-      const why = error instanceof Error ? error.message : "";
-      context.trace?.report(decisions, { code: "failed", side: side.direction, why, continues: open });
-      if (!open) throw error;
+      const rejection = error instanceof ProcessingFailed ? session.failed(direction, error.failure, failOpen) : error;
+      if (rejection !== undefined) throw rejection;
       session.skipped = true;
       return undefined;
     }
+    if (immediate === undefined) {
+      context.trace?.report(decisions, { code: "processed", side: direction });
+      return undefined;
+    }
+    session.close();
+    const answer = session.answer(direction, immediate);
+    if (answer instanceof GatewayError) throw answer;
+    return answer;
   };
 
   return {
-    onRequest: async (context) => {
-      const immediate = await run(context, requestSide(context, phase));
-      return immediate === undefined ? undefined : immediateReply(immediate, context.request);
-    },
+    onRequest: (context) => run(context, requestSide(context, phase)),
     ...((inResponses || responseTrailerMode === "send") && {
       onResponse(context, response) {
         const side = responseSide(context, response);
         // If no mode wants this response, no promise delays it.
         if (!inResponses && !mayHaveTrailers(config.processingOptions, side)) return undefined;
-        return run(context, side).then((immediate) => {
-          if (immediate !== undefined) answerInstead(context, response, immediateReply(immediate, context.request));
-        });
+        return run(context, side);
       },
       upstreamOnly: true,
     }),
@@ -187,12 +179,4 @@ function responseSide(context: PolicyContext, response: HttpResponse): Omit<Side
       }
     },
   };
-}
-
-/** Replaces the backend's response by the service's immediate response. */
-function answerInstead({ responseBody }: PolicyContext, response: HttpResponse, reply: LocalReply): void {
-  response.status = reply.status;
-  response.headers.splice(0, response.headers.length, ...reply.headers);
-  const body = BODILESS.has(reply.status) ? "" : reply.body;
-  responseBody.replace(typeof body === "string" ? Buffer.from(body) : body);
 }

@@ -1,16 +1,20 @@
 /**
  * The gRPC stream to a processing service for one exchange. `processSide` and the body stages send messages and listen for the
  * responses about their part; the first failure reaches every listener, and when the exchange closes, so does the stream.
+ *
+ * The decisions of the policy are here, because body stages make them too, after the policy has run.
  */
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import type { Duration } from "@bufbuild/protobuf/wkt";
-import { GatewayError } from "../../base/errors.ts";
+import type { GatewayError } from "../../base/errors.ts";
+import { grpcEndText } from "../../base/grpc-codes.ts";
 import type {
   ImmediateResponse,
   ProcessingRequestSchema,
   ProcessingResponse as ProcessingResponseMessage,
 } from "../../gen/envoy/service/ext_proc/v3/external_processor_pb.ts";
-import type { HttpRequest, LocalReply } from "../../http/message/message.ts";
+import { grpcStatusIn, isGrpc } from "../../http/grpc-reply.ts";
+import type { LocalReply } from "../../http/message/message.ts";
 import { type Callout, reasonOf } from "../../upstream/callouts/callout.ts";
 import type { GrpcStream } from "../../upstream/callouts/grpc-call.ts";
 import { isUnreadable } from "../../upstream/callouts/http-call.ts";
@@ -33,11 +37,53 @@ export type ProcessingResponse = ProcessingResponseMessage;
 /** The parts of an exchange, named as in the service's responses. */
 type ExchangePart = Exclude<NonNullable<ProcessingResponse["response"]["case"]>, "immediateResponse">;
 
-type Direction = "request" | "response";
+export type Direction = "request" | "response";
+
+/** Why a side cannot be processed. */
+export type Failure =
+  | { readonly code: "timeout" | "ended" | "unexpected" }
+  /** `why`: what the call or the decoder says. */
+  | { readonly code: "call" | "unreadable"; readonly why: string }
+  | { readonly code: "bodyTooLong"; readonly limit: number };
+
+/** What promises reject with. */
+export class ProcessingFailed extends Error {
+  readonly failure: Failure;
+
+  constructor(failure: Failure) {
+    super(failure.code);
+    this.failure = failure;
+  }
+}
+
+function failureText(side: Direction, failure: Failure): string {
+  switch (failure.code) {
+    case "timeout":
+      return `the service sent nothing about the ${side} in time`;
+    case "ended":
+      return `the service ended the call without a message about the ${side}`;
+    case "unexpected":
+      return `about the ${side}, the service sent a message that it was not asked for`;
+    case "unreadable":
+      return `the service sent an unreadable message about the ${side}: ${failure.why}`;
+    case "call":
+      return `the ${side} could not be sent to the service: ${failure.why}`;
+    case "bodyTooLong":
+      return `the ${side} body is longer than ${failure.limit} bytes (maxBufferSize), so the service cannot get all of it`;
+  }
+}
+
 type ExtProcDecision =
   | { readonly code: "processed"; readonly side: Direction }
   | { readonly code: "immediate"; readonly side: Direction; readonly status: number }
-  | { readonly code: "failed"; readonly side: Direction; readonly why: string; readonly continues: boolean }
+  /** `grpcStatus`: for gRPC clients. */
+  | {
+      readonly code: "denied";
+      readonly side: Direction;
+      readonly status: number;
+      readonly grpcStatus?: number | undefined;
+    }
+  | { readonly code: "failed"; readonly side: Direction; readonly failure: Failure; readonly continues: boolean }
   | { readonly code: "routeStays" }
   | { readonly code: "timeoutIgnored"; readonly ms: number; readonly max: number }
   | { readonly code: "timeoutExtended"; readonly ms: number; readonly part: ExchangePart }
@@ -45,13 +91,20 @@ type ExtProcDecision =
 
 export const decisions = new Decisions<ExtProcDecision>("ext_proc", {
   processed: ({ side }) => applied(`the service has processed the ${side}`, { side }),
-  immediate: ({ side, status }) =>
-    applied(`the service responds to the ${side} itself, with ${status}`, { side, immediate: status }),
-  failed: ({ side, why, continues }) =>
-    (continues ? failed : rejected)(
-      `the service failed on the ${side}: ${why}${continues ? "; failOpen continues without it" : ""}`,
-      { side, error: why },
+  immediate: ({ side, status }) => {
+    const responds = side === "request" ? "responds to the request itself," : "replaces the response by its own,";
+    return applied(`the service ${responds} with status ${status}`, { side, immediate: status });
+  },
+  denied: ({ side, status, grpcStatus }) =>
+    rejected(
+      `the service denies the ${side} with ${grpcStatus === undefined ? `status ${status}` : grpcEndText(grpcStatus)}`,
+      { side, immediate: status },
     ),
+  failed: ({ side, failure, continues }) => {
+    const error = failureText(side, failure);
+    const data = { side, error };
+    return continues ? failed(`${error}; failOpen continues without it`, data) : rejected(error, data);
+  },
   routeStays: () =>
     unable(
       "the service wants another route (clear_route_cache), but the route has been chosen; attach the policy to the gateway instead",
@@ -73,7 +126,7 @@ const MAX_EXTENSION = 10;
 export interface Listener {
   /** Also called with an `immediateResponse`, which ends the exchange. */
   onResponse(response: ProcessingResponse): void;
-  onFailure(error: GatewayError): void;
+  onFailure(failure: Failure): void;
   /** The stream has room again after `send` returned false. */
   onSendDrain(): void;
   /** What the service sent about this part is still on its way to a slow receiver, so no more is wanted. */
@@ -96,7 +149,7 @@ export class Session {
   /** The service is held back by flow control of HTTP/2. */
   #paused = false;
   #closed = false;
-  #failure: GatewayError | undefined;
+  #failure: Failure | undefined;
   /** An immediate response that arrived while no part waited for one, such as directly after a response: the next part gets it. */
   #immediate: ProcessingResponse | undefined;
   /** The service ended the stream with OK: the rest of the exchange continues without it. */
@@ -150,7 +203,7 @@ export class Session {
     clearTimeout(this.#timers.get(part));
     this.#timers.set(
       part,
-      setTimeout(() => this.#fail("no response in time"), ms),
+      setTimeout(() => this.#fail({ code: "timeout" }), ms),
     );
   }
 
@@ -196,10 +249,10 @@ export class Session {
     else this.#stream?.resume();
   }
 
-  /** Sends a message and resolves with the response to it. `timed`: starts the timeout. Rejects with TG_EXT_PROC. */
+  /** Sends a message and resolves with the response to it. `timed`: starts the timeout. Rejects with ProcessingFailed. */
   roundTrip(part: ExchangePart, message: ProcessingRequest, timed = true): Promise<ProcessingResponse> {
     if (this.#immediate !== undefined) return Promise.resolve(this.#immediate);
-    if (this.#failure !== undefined) return Promise.reject(this.#failure);
+    if (this.#failure !== undefined) return Promise.reject(new ProcessingFailed(this.#failure));
     return new Promise((resolve, reject) => {
       const done = (): void => this.unlisten(part);
       this.listen(part, {
@@ -207,9 +260,9 @@ export class Session {
           done();
           resolve(response);
         },
-        onFailure: (error) => {
+        onFailure: (failure) => {
           done();
-          reject(error);
+          reject(new ProcessingFailed(failure));
         },
         onSendDrain() {},
         congested: false,
@@ -225,10 +278,47 @@ export class Session {
     return response?.case === "immediateResponse" ? response.value : undefined;
   }
 
-  /** The service's immediate response as a reply to this client. */
-  reply(immediate: ImmediateResponse): LocalReply {
-    return immediateReply(immediate, this.#context.request);
+  // ── decisions ──
+
+  /**
+   * What an immediate response to one side means for this client: an error if it denies, otherwise a reply. gRPC clients get the gRPC
+   * status in the message, or one derived from the HTTP status. A response below 400 without a gRPC status denies nothing and passes
+   * unchanged. A status out of range becomes 200, the default of Envoy's `ImmediateResponse`.
+   */
+  answer(side: Direction, { status: given, headers, body, grpcStatus }: ImmediateResponse): GatewayError | LocalReply {
+    const { request, trace } = this.#context;
+    const code = given?.code ?? 0;
+    const status = code >= 200 && code <= 599 ? code : 200;
+    const own = {
+      status,
+      headers: replyHeaders(headerEdits(headers?.setHeaders, "add", NO_PSEUDO)),
+      body,
+      reason: "ExtProc",
+    } as const;
+    const reply =
+      grpcStatus === undefined && status < 400
+        ? own
+        : rejectionReply(request, own, "TG_EXT_PROC_DENIED", grpcStatus?.status);
+    const ended = isGrpc(reply.headers) ? grpcStatusIn(reply.headers) : undefined;
+    if (ended === undefined ? reply.status >= 400 : ended !== 0)
+      return decisions.reject(trace, { code: "denied", side, status, grpcStatus: ended }, "TG_EXT_PROC_DENIED", reply);
+    trace?.report(decisions, { code: "immediate", side, status });
+    return reply;
   }
+
+  /** What a failure on one side means for the exchange: the error that ends it, or undefined if it continues without the service. */
+  failed(side: Direction, failure: Failure, failOpen: boolean): GatewayError | undefined {
+    const { trace } = this.#context;
+    // The client can make its body too long. Once the service has part of a body, the rest alone would be a corrupt message.
+    const own = side === "request" && failure.code === "bodyTooLong";
+    const continues = failOpen && !own && !this.consumed && !this.unreadable;
+    const decision = { code: "failed", side, failure, continues } as const;
+    if (!continues) return decisions.reject(trace, decision, own ? "TG_BODY_TOO_LARGE" : "TG_EXT_PROC");
+    trace?.report(decisions, decision);
+    return undefined;
+  }
+
+  // ── the call ──
 
   /** Cancels the stream without notifying listeners. */
   close(): void {
@@ -249,7 +339,7 @@ export class Session {
             // Ending the stream while no response is due is how a service says that it does not want the rest.
             if (error === undefined && this.#listeners.size === 0) this.skipped = true;
             if (isUnreadable(error)) this.unreadable = true;
-            this.#fail(error === undefined ? "no more responses" : "failed to send request", error && reasonOf(error));
+            this.#fail(error === undefined ? { code: "ended" } : { code: "call", why: reasonOf(error) });
           },
         },
         this.#timeoutMs,
@@ -268,7 +358,7 @@ export class Session {
           this.#waiting = undefined;
           if (takesMore) this.#drain();
         },
-        (error: unknown) => this.#fail("failed to send request", reasonOf(error)),
+        (error: unknown) => this.#fail({ code: "call", why: reasonOf(error) }),
       );
   }
 
@@ -285,7 +375,7 @@ export class Session {
       answer = this.#process.decode(message);
     } catch (error) {
       this.unreadable = true;
-      this.#fail("a response is not a message of the protocol", reasonOf(error));
+      this.#fail({ code: "unreadable", why: reasonOf(error) });
       return;
     }
     const { case: answered } = answer.response;
@@ -307,36 +397,15 @@ export class Session {
     else if (immediate) {
       this.#immediate = answer;
       this.close();
-    } else this.#fail("a response that does not match a request");
+    } else this.#fail({ code: "unexpected" });
   }
 
   /** Fails the stream once: cancels it, and notifies every listener. */
-  #fail(message: string, cause?: string): void {
+  #fail(failure: Failure): void {
     if (this.#closed) return;
     const listeners = [...this.#listeners.values()];
     this.close();
-    const error = new GatewayError("TG_EXT_PROC", message, cause === undefined ? undefined : new Error(cause));
-    this.#failure = error;
-    for (const listener of listeners) listener.onFailure(error);
+    this.#failure = failure;
+    for (const listener of listeners) listener.onFailure(failure);
   }
-}
-
-/**
- * An immediate response as a reply. gRPC clients get the gRPC status in the message, or one derived from the HTTP status. A
- * response below 400 without a gRPC status is not a rejection and passes unchanged. A status out of range becomes 200, the
- * default of Envoy's `ImmediateResponse`.
- */
-export function immediateReply(
-  { status, headers, body, grpcStatus }: ImmediateResponse,
-  request: Pick<HttpRequest, "headers">,
-): LocalReply {
-  const code = status?.code ?? 0;
-  const reply = {
-    status: code >= 200 && code <= 599 ? code : 200,
-    headers: replyHeaders(headerEdits(headers?.setHeaders, "add", NO_PSEUDO)),
-    body,
-    reason: "ExtProc",
-  } as const;
-  if (grpcStatus === undefined && reply.status < 400) return reply;
-  return rejectionReply(request, reply, "TG_EXT_PROC", grpcStatus?.status);
 }

@@ -3,7 +3,6 @@
  * trailers, each as the modes say. In: a `Side`. Out: the modes for what follows, and the immediate response if the service made
  * one.
  */
-import { GatewayError } from "../../base/errors.ts";
 import type {
   CommonResponse,
   CommonResponse_ResponseStatus,
@@ -13,7 +12,7 @@ import type { HeaderList } from "../../http/message/message.ts";
 import type { MessageBody } from "../contract/types.ts";
 import { headerMap } from "../envoy/convert.ts";
 import { BODY_MODES, type Modes, overridden } from "./modes.ts";
-import type { ProcessingRequest, Session } from "./session.ts";
+import { type Direction, ProcessingFailed, type ProcessingRequest, type Session } from "./session.ts";
 import { PrefixStage, StreamedBody, TrailerStage } from "./stages.ts";
 
 /** `CONTINUE_AND_REPLACE`: the response to the headers contains the new body, so the original is not sent to the service. */
@@ -21,7 +20,7 @@ const CONTINUE_AND_REPLACE: CommonResponse_ResponseStatus = 1;
 
 /** The request or the response of an exchange. */
 export interface Side {
-  readonly direction: "request" | "response";
+  readonly direction: Direction;
   readonly body: MessageBody;
   /** Buffer limit for the body, in bytes. */
   readonly limit: number;
@@ -42,8 +41,7 @@ interface Outcome {
 }
 
 /**
- * Resolves when the head may be passed on; a streamed body is still in flight then. Rejects with a GatewayError: TG_EXT_PROC if the
- * service fails, TG_BODY_TOO_LARGE for a request body over the buffer limit.
+ * Resolves when the head may be passed on; a streamed body is still in flight then. Rejects with ProcessingFailed.
  */
 export async function processSide(
   session: Session,
@@ -53,7 +51,13 @@ export async function processSide(
 ): Promise<Outcome> {
   const { direction, body } = side;
   let modes = before;
-  let context = side.context;
+  let context: ProcessingRequest = {
+    ...side.context,
+    protocolConfig: {
+      requestBodyMode: BODY_MODES[modes.requestBodyMode],
+      responseBodyMode: BODY_MODES[modes.responseBodyMode],
+    },
+  };
   const stream = (): void => {
     const settings = { direction, failOpen, context };
     body.through((sink) => new StreamedBody(session, sink, settings, sendsTrailers(modes, direction)));
@@ -66,10 +70,6 @@ export async function processSide(
     streaming = bodyMode(modes, side) === "fullDuplexStreamed" && !allowModeOverride;
     const message: ProcessingRequest = {
       ...context,
-      protocolConfig: {
-        requestBodyMode: BODY_MODES[modes.requestBodyMode],
-        responseBodyMode: BODY_MODES[modes.responseBodyMode],
-      },
       request: { case: part, value: { headers: headerMap(side.headers()), endOfStream: body.empty } },
     };
     const answered = session.roundTrip(part, message, !streaming);
@@ -115,10 +115,7 @@ async function processBuffered(
 ): Promise<ImmediateResponse | undefined> {
   const { direction, body, limit } = side;
   const { bytes, complete } = await body.peek(limit);
-  if (!complete && !partial) {
-    if (direction === "request") throw new GatewayError("TG_BODY_TOO_LARGE");
-    throw new GatewayError("TG_EXT_PROC", "the response is too long for the buffer");
-  }
+  if (!complete && !partial) throw new ProcessingFailed({ code: "bodyTooLong", limit });
   const part = `${direction}Body` as const;
   const request = { case: part, value: { body: bytes, endOfStream: complete } };
   const { response } = await session.roundTrip(part, { ...context, request });

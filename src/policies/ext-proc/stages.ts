@@ -2,17 +2,24 @@
  * Body stages of processing services. `StreamedBody` streams the body to the service and the service's body on, `PrefixStage`
  * replaces a buffered beginning, `TrailerStage` sends only the trailers. `processSide` chooses by the modes.
  */
-import type { GatewayError } from "../../base/errors.ts";
 import type { BodyResponse, HeaderMutation } from "../../gen/envoy/service/ext_proc/v3/external_processor_pb.ts";
 import type { HeaderList } from "../../http/message/message.ts";
 import { applyHeaderEdits, NO_PSEUDO } from "../contract/header-edits.ts";
 import type { BodySink, BodyStage } from "../contract/types.ts";
 import { headerEdits, headerMap, headerRemovals } from "../envoy/convert.ts";
-import type { Listener, ProcessingRequest, ProcessingResponse, Session } from "./session.ts";
+import {
+  type Direction,
+  type Failure,
+  type Listener,
+  ProcessingFailed,
+  type ProcessingRequest,
+  type ProcessingResponse,
+  type Session,
+} from "./session.ts";
 
 /** Settings of the stages that send messages. */
 interface StageSettings {
-  readonly direction: "request" | "response";
+  readonly direction: Direction;
   /** Lets the body pass if the service fails before it has received any part of one. */
   readonly failOpen: boolean;
   /** Metadata and attributes, if this stage sends the first message of the side. */
@@ -26,7 +33,7 @@ interface StageSettings {
 export class StreamedBody implements BodyStage, Listener {
   readonly #session: Session;
   readonly #sink: BodySink;
-  readonly #direction: StageSettings["direction"];
+  readonly #direction: Direction;
   readonly #sendTrailers: boolean;
   readonly #failOpen: boolean;
   #context: ProcessingRequest;
@@ -70,7 +77,7 @@ export class StreamedBody implements BodyStage, Listener {
     if (response.case === "immediateResponse") {
       this.#close();
       this.#session.close();
-      this.#sink.breakOff(this.#session.reply(response.value));
+      this.#sink.breakOff(this.#session.answer(this.#direction, response.value));
       return;
     }
     const [body, trailers] = this.#parts();
@@ -82,9 +89,10 @@ export class StreamedBody implements BodyStage, Listener {
     } else if (response.case === body) this.#onBody(response.value);
   }
 
-  onFailure(error: GatewayError): void {
+  onFailure(failure: Failure): void {
     this.#close();
-    if (!this.#failOpen || this.#session.consumed) {
+    const error = this.#session.failed(this.#direction, failure, this.#failOpen);
+    if (error !== undefined) {
       this.#sink.breakOff(error);
       return;
     }
@@ -175,14 +183,16 @@ export class TrailerStage implements BodyStage {
       ({ response }) => {
         if (response.case === "immediateResponse") {
           this.#session.close();
-          this.#sink.breakOff(this.#session.reply(response.value));
+          this.#sink.breakOff(this.#session.answer(direction, response.value));
           return;
         }
         if (response.case === part) editTrailers(trailers, response.value.headerMutation);
         this.#sink.end(trailers);
       },
-      (error: GatewayError) => {
-        if (failOpen && !this.#session.consumed) this.#sink.end(trailers);
+      (thrown: unknown) => {
+        if (!(thrown instanceof ProcessingFailed)) throw thrown;
+        const error = this.#session.failed(direction, thrown.failure, failOpen);
+        if (error === undefined) this.#sink.end(trailers);
         else this.#sink.breakOff(error);
       },
     );

@@ -45,7 +45,7 @@ function prepare(config: Transformations, cel: CelEnvironment): (deps: PolicyDep
     }),
     ...(back !== undefined && {
       onResponse(context, message) {
-        const run = (): void => {
+        const run = (): undefined => {
           const { variables, requestMetadata } = context;
           const edited = new EditedResponse(context, message);
           const failures = back.run(edited, variables, requestMetadata, (bytes) => context.holdMetadata(bytes));

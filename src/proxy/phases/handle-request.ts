@@ -24,7 +24,7 @@ import type { Services } from "../services/services.ts";
 import { attempt } from "./attempt.ts";
 import { finish } from "./finish.ts";
 import { matchRoute } from "./match-route.ts";
-import { answerInstead, respond } from "./respond.ts";
+import { answerInstead, blame, respond } from "./respond.ts";
 import { afterAttempt } from "./retry.ts";
 import { backendPolicies, gatewayPolicies, responsePolicies, routePolicies } from "./run-policies.ts";
 import { selectBackend } from "./select-backend.ts";
@@ -160,7 +160,7 @@ function replaceResponse(exchange: Exchange, answer: GatewayError | LocalReply):
 function cutResponse(exchange: Exchange, answer: GatewayError | LocalReply): typeof WAIT | typeof GONE {
   exchange.call?.abandon();
   if (answer instanceof GatewayError) {
-    exchange.result.blame(answer.code, answer.message);
+    blame(exchange, answer);
     if (exchange.responseSide.endGrpc(answer.code)) return WAIT;
   } else exchange.result.error ??= "a policy aborted the response";
   exchange.downstream.abort();

@@ -17,17 +17,17 @@ export function respond(exchange: Pick<Exchange, "responseSide">): typeof WAIT {
   return WAIT;
 }
 
+/** Records the error with the decision behind it. A defect is logged with its stack instead. */
+export function blame(exchange: Pick<Exchange, "result" | "told">, { code, message, cause, why }: GatewayError): void {
+  const told = exchange.told(why);
+  const texts = [message, told?.text, code !== "TG_INTERNAL" && cause instanceof Error ? cause.message : undefined];
+  exchange.result.blame(code, texts.filter((text) => text !== undefined).join(": "), told);
+}
+
 /** Replaces the response by an error or a reply of a policy. An error's `cause` goes to logs and traces only. */
 export function answerInstead(exchange: Answering, answer: GatewayError | LocalReply): void {
   if (answer instanceof GatewayError) {
-    const { code, cause, why } = answer;
-    const told = exchange.told(why);
-    const message = told === undefined ? answer.message : `${answer.message}: ${told.text}`;
-    exchange.result.blame(
-      code,
-      code !== "TG_INTERNAL" && cause instanceof Error ? `${message}: ${cause.message}` : message,
-      told,
-    );
+    blame(exchange, answer);
     setReply(exchange, errorReply(exchange.request, answer.answer));
   } else {
     if (exchange.result.error === undefined) exchange.result.reason = answer.reason ?? "DirectResponse";

@@ -27,7 +27,7 @@ function exchangeWith(policies: readonly Partial<CompiledPolicy>[], call: { answ
 /** An exchange with a policy that waits before one that must not run in a later phase. */
 function waitingExchange() {
   const ran: string[] = [];
-  const answered = Promise.withResolvers<void>();
+  const answered = Promise.withResolvers<undefined>();
   const exchange = exchangeWith(
     [
       { kind: "extProc", onResponse: () => answered.promise },
@@ -36,7 +36,7 @@ function waitingExchange() {
     { answeredAt: 1 },
   );
   const done = responsePolicies(exchange as unknown as Exchange);
-  return { exchange, ran, answer: answered.resolve, done };
+  return { exchange, ran, answer: () => answered.resolve(undefined), done };
 }
 
 test("replies of the gateway do not pass through policies for responses of the backend", () => {

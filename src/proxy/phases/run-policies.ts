@@ -130,7 +130,7 @@ function runResponseChains(
   response: HttpResponse,
   chain: number,
   from: number,
-): undefined | Promise<undefined> {
+): undefined | Promise<undefined | LocalReply> {
   const { phase: running } = exchange;
   for (let c = chain; c < RESPONSE_CHAINS.length; c++) {
     const { phase, of } = RESPONSE_CHAINS[c] as (typeof RESPONSE_CHAINS)[number];
@@ -139,13 +139,23 @@ function runResponseChains(
       const policy = policies[i] as CompiledPolicy;
       // Replies of the gateway do not pass through policies for responses of the upstream.
       if (policy.upstreamOnly === true && (exchange.call?.answeredAt ?? 0) === 0) continue;
-      const outcome = policy.onResponse?.(exchange.policyView, response);
+      let outcome: ReturnType<NonNullable<CompiledPolicy["onResponse"]>>;
+      try {
+        outcome = policy.onResponse?.(exchange.policyView, response);
+      } catch (error) {
+        throw thrownBy(exchange, policy.kind, phase, error);
+      }
       if (outcome instanceof Promise)
-        return outcome.then(() => {
-          if (exchange.phase !== running) return undefined;
-          exchange.trace?.responseSnapshot(stageName(policy.kind, phase), response);
-          return runResponseChains(exchange, response, c, i + 1);
-        });
+        return outcome.then(
+          (reply) => {
+            if (exchange.phase !== running) return undefined;
+            exchange.trace?.responseSnapshot(stageName(policy.kind, phase), response);
+            return reply ?? runResponseChains(exchange, response, c, i + 1);
+          },
+          (error: unknown) => {
+            throw exchange.phase === running ? thrownBy(exchange, policy.kind, phase, error) : error;
+          },
+        );
       if (exchange.phase !== running) return undefined;
       exchange.trace?.responseSnapshot(stageName(policy.kind, phase), response);
     }

@@ -123,6 +123,7 @@ function actionOf(item: TraceItem): Action {
   switch (item.kind) {
     case "event":
       return { type: "event", event: item.event };
+    case "header":
     case "progress":
       return { type: "progress", text: item.text };
     case "problem":

@@ -70,7 +70,7 @@ suite("clients that do not read", () => {
     };
   };
   /** From now on, streams without progress end within two seconds. Before, a test has time to measure what they hold. */
-  const losePatience = (): Promise<void> => gateway.reconfigure(config("1s"));
+  const losePatience = (): Promise<unknown> => gateway.reconfigure(config("1s"));
 
   before(async () => {
     backend = new Backend();

@@ -47,6 +47,12 @@ test("buffer: a body that is too long is rejected, or streams on", async () => {
     assert.deepEqual(await post(path, 10), { status: 200, body: "x".repeat(10) });
   assert.deepEqual(await post("/request", 11), { status: 413, body: "" });
   assert.deepEqual(await post("/response", 11), { status: 502, body: "" });
+  const tooLong =
+    "response content too large: the response body is longer than 10 bytes (maxBytes, or else maxBufferSize)";
+  const place = "binds[0].listeners[0].routes[1].policies.buffer";
+  const line = (): unknown => gateway.lines.find((each) => each["http.status"] === 502)?.error;
+  await gateway.until(() => line() !== undefined, "the line of the response");
+  assert.equal(line(), `${tooLong}, at ${place}`);
   assert.deepEqual(await post("/open", 300_000), { status: 200, body: "x".repeat(300_000) });
 });
 

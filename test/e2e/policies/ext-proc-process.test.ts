@@ -100,5 +100,36 @@ test("a service can extend the timeout", async () => {
   );
   assert.deepEqual(data[0], { part: "request_headers", timeout: 2000 });
   // It has not responded within that time either.
-  assert.match(JSON.stringify(data[1]), /no response in time/);
+  assert.match(JSON.stringify(data[1]), /sent nothing about the request in time/);
+});
+
+test("the log says that the service denied or failed, where the policy was written, and nothing of other responses", async () => {
+  await using service = await startProcessor(({ request_headers, response_headers, request_body }) => {
+    if (response_headers !== undefined) return [{ immediate_response: { status: { code: 451 } } }];
+    if (request_body !== undefined) return "end";
+    const path = request_headers?.headers?.headers?.find(({ key }) => key === ":path");
+    const code = Number(
+      Buffer.from(path?.raw_value ?? [])
+        .toString()
+        .slice(3, 6),
+    );
+    return code === 200 ? [{ request_headers: {} }] : [{ immediate_response: { status: { code } } }];
+  });
+  await using upstream = await echo();
+  const options = { processingOptions: { ...HEADERS, responseHeaderMode: "send", requestBodyMode: "buffered" } };
+  await using gateway = await TestGateway.start(config(service.port, upstream.port, "route", options));
+  const logged = async (path: string, body?: string): Promise<unknown[]> => {
+    const init = body === undefined ? {} : { method: "POST", body };
+    await fetch(`http://127.0.0.1:${gateway.port()}${path}`, { ...init, redirect: "manual" });
+    await gateway.until(() => gateway.lines.some((line) => line["http.path"] === path), `the line of ${path}`);
+    const line = gateway.lines.find((each) => each["http.path"] === path) ?? {};
+    return [line["http.status"], line.error, line.reason];
+  };
+  const origin = "at binds[0].listeners[0].routes[0].policies.extProc";
+  const denied = "denied by the processing service: the service denies the";
+  assert.deepEqual(await logged("/a/403"), [403, `${denied} request with status 403, ${origin}`, "ExtProc"]);
+  assert.deepEqual(await logged("/a/302"), [302, undefined, "ExtProc"]);
+  assert.deepEqual(await logged("/a/200"), [451, `${denied} response with status 451, ${origin}`, "ExtProc"]);
+  const ended = "ext_proc failed: the service ended the call without a message about the request";
+  assert.deepEqual(await logged("/a/200?body", "x"), [500, `${ended}, ${origin}`, "ExtProc"]);
 });

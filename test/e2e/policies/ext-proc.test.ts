@@ -223,9 +223,9 @@ test("a service that fails: 500, or the request continues without it if it has n
   gone.stop();
   const options = { requestHeaderMode: "send" } as const;
   for (const [port, reason] of [
-    [ending.port, "no more responses"],
-    [silent.port, "no response in time"],
-    [gone.port, "failed to send request"],
+    [ending.port, "the service ended the call without a message about the request"],
+    [silent.port, "the service sent nothing about the request in time"],
+    [gone.port, "the request could not be sent to the service: "],
   ] as const) {
     const timeout = ms(port === silent.port ? 50 : 5000);
     await using plane = await TestPlane.start(route(upstream.port, policy(port, options, { timeout })));
@@ -309,4 +309,5 @@ test("failOpen applies until the service has a part of the body; later failures 
   client.send(post("abc"));
   await client.closed();
   assert.doesNotMatch(client.received, /abc|\r\n0\r\n/);
+  await plane.logged("ext_proc failed: the service ended the call without a message about the response");
 });

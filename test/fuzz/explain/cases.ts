@@ -1,10 +1,9 @@
 /** Configurations and requests for explanations, at random. */
+import { createHash } from "node:crypto";
 import { fc } from "../../helpers/property.ts";
 import { CLIENT_CA, CLIENTS, SERVER, SPIFFE_ID } from "./certificates.ts";
+import { type Behavior, PLACEHOLDERS } from "./services.ts";
 import { AUDIENCE, ISSUER, KEYS, TOKENS } from "./tokens.ts";
-
-/** Stands for the address of the authorization service. */
-const AUTHORIZER = "authorizer.test:1";
 
 /** One of the values, by their weights. */
 function oneOf<Value>(
@@ -48,33 +47,94 @@ const rule = fc.constantFrom(
   { require: 'request.scheme == "http"' },
   { require: `source.spiffeId == "${SPIFFE_ID}"` },
 );
+/** Without tokens, with one, and with enough; counted for all, or for each value. */
+const limit = fc
+  .record({
+    maxTokens: fc.constantFrom(0, 1, 100_000),
+    fillInterval: fc.constant("1h"),
+    key: oneOf([3, undefined], [1, "source.address", 'request.headers["x-a"]', "jwt.sub"]),
+  })
+  .map(({ key, ...bucket }) => (key === undefined ? bucket : { ...bucket, key }));
+const shadow = oneOf<object>([3, {}], [1, { shadow: true }]);
+/** `alice:wonder` */
+const HTPASSWD = `alice:{SHA}${createHash("sha1").update("wonder").digest("base64")}`;
+const { authorizer, checker, limiter, processor } = PLACEHOLDERS;
+
 /** Each kind is there or not. */
 const unauthenticated = fc
   .record({
-    authorization: fc.array(rule, { minLength: 1, maxLength: 2 }).map((rules) => ({ rules })),
+    authorization: fc
+      .tuple(fc.array(rule, { minLength: 1, maxLength: 2 }), shadow)
+      .map(([rules, hidden]) => ({ rules, ...hidden })),
     requestHeaderModifier: fc.record({
       set: fc.constant({ "x-set": "set" }),
       remove: fc.constantFrom(["x-a"], ["x-b"], []),
     }),
     responseHeaderModifier: fc.constantFrom({ add: { "x-added": "1" } }, { set: { "x-set": "2" } }),
-    urlRewrite: fc.constantFrom({ path: { full: "/new" } }, { authority: { full: "other.test" } }),
+    urlRewrite: fc.constantFrom<object>(
+      { path: { full: "/new" } },
+      { path: { prefix: "/new" } },
+      { authority: { full: "other.test" } },
+      { authority: { port: 81 }, path: { prefix: "/" } },
+    ),
     directResponse: fc.constantFrom<object>(
       { status: 204 },
       { status: 503, body: "closed" },
+      {
+        status: 200,
+        bodyExpression: '{"path": request.path}',
+        headers: { "x-host": "request.host", "x-none": "jwt.sub" },
+      },
       { conditional: [{ condition: 'request.headers["x-a"] == "1"', status: 207 }] },
       { conditional: [{ condition: 'request.method == "GET"', status: 207 }, { status: 410 }] },
     ),
-    requestRedirect: fc.constantFrom({ path: { full: "/there" } }, { scheme: "https", status: 308 }),
-    apiKey: fc.constant({ keys: [{ key: "abc", metadata: { team: "a" } }], mode: "strict" }),
-    extAuthz: fc.constant({ host: AUTHORIZER, protocol: { http: {} } }),
-    buffer: fc.constantFrom({ request: { maxBytes: 2 } }, { request: { maxBytes: 100 } }),
-    cors: fc.constantFrom({ allowOrigins: ["http://o.test"], allowMethods: ["GET"] }),
-    csrf: fc.constant({}),
-    localRateLimit: fc.constantFrom(
-      [{ maxTokens: 0, fillInterval: "1h" }],
-      [{ maxTokens: 1, fillInterval: "1h" }],
-      [{ maxTokens: 100_000, fillInterval: "1h" }],
+    requestRedirect: fc.constantFrom<object>(
+      { path: { full: "/there" } },
+      { path: { prefix: "/there" }, status: 301 },
+      { authority: { host: "new.test" } },
+      { scheme: "https", status: 308 },
     ),
+    delay: fc.constantFrom({ duration: "1ms" }, { duration: 'duration(request.headers["x-a"] + "ms")' }),
+    timeout: fc.constantFrom({ requestTimeout: "1m" }, { requestTimeout: "2m", backendRequestTimeout: "1m" }),
+    basicAuth: fc.record({ htpasswd: fc.constant(HTPASSWD), mode: fc.constantFrom("strict", "optional") }),
+    sessionPersistence: fc.constantFrom<object>({ sessionName: "s" }, { type: "Header", sessionName: "x-session" }),
+    compression: fc.constantFrom({ minSize: 0 }, { encodings: ["gzip"], minSize: 3 }),
+    apiKey: fc.constant({ keys: [{ key: "abc", metadata: { team: "a" } }], mode: "strict" }),
+    extAuthz: fc.constantFrom<object>(
+      { host: authorizer, protocol: { http: {} } },
+      { host: authorizer, protocol: { http: { includeResponseHeaders: ["x-user"] } } },
+      { host: checker },
+      { host: checker, includeRequestBody: { maxRequestBytes: 2, allowPartialMessage: true } },
+    ),
+    remoteRateLimit: fc.constantFrom<object>(
+      { host: limiter, domain: "d", descriptors: [{ entries: [{ key: "path", value: "request.path" }] }] },
+      { host: limiter, domain: "d", descriptors: [{ entries: [{ key: "a", value: 'request.headers["x-a"]' }] }] },
+    ),
+    extProc: fc.record({
+      host: fc.constant(processor),
+      failureMode: fc.constantFrom("failClosed", "failOpen"),
+      processingOptions: fc.constantFrom<object>(
+        {},
+        { requestBodyMode: "none", responseBodyMode: "none" },
+        { requestBodyMode: "buffered", responseBodyMode: "bufferedPartial" },
+        { requestHeaderMode: "skip", responseHeaderMode: "skip" },
+      ),
+    }),
+    requestMirror: fc.constant({ backend: { host: authorizer }, percentage: 1 }),
+    buffer: fc.constantFrom<object>(
+      { request: { maxBytes: 2 } },
+      { request: { maxBytes: 2, failureMode: "failOpen" } },
+      { request: { maxBytes: 100 }, response: {} },
+    ),
+    cors: fc.constantFrom<object>(
+      { allowOrigins: ["http://o.test"], allowMethods: ["GET"] },
+      { allowOrigins: ["*"], allowMethods: ["*"], allowHeaders: ["x-a"], maxAge: "1m" },
+      { allowOrigins: ["http://*.test"], allowCredentials: true, exposeHeaders: ["x-added"] },
+    ),
+    csrf: fc.constantFrom({}, { additionalOrigins: ["http://o.test"] }),
+    localRateLimit: fc
+      .array(fc.record({ limit, shadow }), { minLength: 1, maxLength: 2 })
+      .map((list) => list.map(({ limit, shadow }) => ({ ...limit, ...shadow }))),
     transformations: fc.constantFrom(
       { request: { set: { "x-path": "request.path" } } },
       { request: { set: { "x-client": "request.version + request.scheme + string(source.subjectCn)" } } },
@@ -114,14 +174,20 @@ const policies = fc
     ...(attempts !== undefined && { retry: { attempts, backoff: "1ms", codes: [503] } }),
   }));
 
-const route = fc.record({
-  hosts: oneOf<readonly string[]>([6, []], [1, ["a.test"], ["*.test"]]),
-  matches: fc.array(match, { minLength: 1, maxLength: 2 }),
-  policies,
-  weights: fc.constantFrom([1], [1], [1, 3], [0, 1]),
-  /** Its backend is the group. */
-  delegates: fc.constantFrom(false, false, false, true),
-});
+const route = fc
+  .record({
+    hosts: oneOf<readonly string[]>([6, []], [1, ["a.test"], ["*.test"]]),
+    matches: fc.array(match, { minLength: 1, maxLength: 2 }),
+    policies,
+    weights: fc.constantFrom([1], [1], [1, 3], [0, 1]),
+    /** Its backend is the group. */
+    delegates: fc.constantFrom(false, false, false, true),
+  })
+  // What replaces a prefix must have matched one.
+  .map(({ matches, ...others }) => ({
+    ...others,
+    matches: JSON.stringify(others.policies).includes('"prefix"') ? [{ path: { pathPrefix: "/" } }] : matches,
+  }));
 export const configuration = fc.record({
   policies: fc.option(
     unauthenticated.map(({ authorization, transformations }) => ({ authorization, transformations })),
@@ -149,8 +215,24 @@ const plain = fc.record({
   certificate: fc.constant(undefined),
 });
 
+/** Of services that decide more than yes or no. */
+const REPLIES = [
+  { status: 401, headers: { "www-authenticate": "Bearer" }, body: "who?" },
+  { headers: { "x-user": "a", "x-a": "2" } },
+];
+
+const FIELDS = [
+  ...["x-a: 1", "x-a: 2", "x-b: 1", "x-forwarded-for: 10.0.0.9", "accept-encoding: gzip, br"],
+  ...[
+    "origin: http://o.test",
+    "origin: http://p.test",
+    "access-control-request-method: PUT",
+    "sec-fetch-site: cross-site",
+  ],
+];
+
 export const written = fc.record({
-  client: fc.oneof({ arbitrary: plain, weight: 2 }, { arbitrary: secured, weight: 1 }),
+  client: fc.oneof({ arbitrary: plain, weight: 4 }, { arbitrary: secured, weight: 1 }),
   method: oneOf([10, "GET"], [6, "POST"], [0.5, "OPTIONS", "TRACE"]),
   host: oneOf([12, "a.test"], [4, "b.test"], [1, "c.other"]),
   target: oneOf([6, "/", "/a"], [2, "/a/b?q=1", "/b"], [1, "/a//b", "/c"], [0.5, "/%2e%2e/a", "/a/../b"]),
@@ -160,15 +242,19 @@ export const written = fc.record({
         [1, ...["abc", ...Object.values(TOKENS)].map((token) => [`authorization: Bearer ${token}`])],
         [4, []],
         [3, [`authorization: Bearer ${TOKENS.good}`]],
+        [1, ...["wonder", "guess"].map((password) => [`authorization: Basic ${btoa(`alice:${password}`)}`])],
       ),
-      fc.array(fc.constantFrom("x-a: 1", "x-a: 2", "x-b: 1", "origin: http://o.test", "x-forwarded-for: 10.0.0.9"), {
-        maxLength: 2,
-      }),
+      fc.subarray(FIELDS, { maxLength: 2 }),
     )
     .map((lists) => lists.flat()),
   /** `recovers`: after one response with status 503. */
   backend: oneOf<"works" | "fails" | "recovers">([6, "works"], [1, "fails", "recovers"]),
   body: oneOf([2, ""], [1, "k=v"]),
+  services: fc.record({
+    extAuthz: oneOf<Behavior["extAuthz"]>([3, "allow"], [1, "deny", ...REPLIES]),
+    remoteRateLimit: oneOf<Behavior["remoteRateLimit"]>([2, "under"], [1, "over"]),
+    extProc: oneOf<Behavior["extProc"]>([3, "allow"], [1, "fail", ...REPLIES]),
+  }),
 });
 
 interface ShapeRoute {
@@ -190,18 +276,17 @@ export interface Shape {
 
 export type Written = typeof written extends fc.Arbitrary<infer Value> ? Value : never;
 
-/** Where the outside of a configuration is. */
+/** Where the outside of a configuration is, except services. */
 export interface Outside {
   readonly backend: number;
-  readonly authorizer: number;
   /** Where the gateway listens for TLS. */
   readonly tls: number;
 }
 
-/** A configuration as users write it. */
+/** A configuration as users write it, with placeholders for the addresses of services. */
 export function userConfig(
   { policies, routes, narrow, group, clientCertificates }: Shape,
-  { backend, authorizer, tls }: Outside,
+  { backend, tls }: Outside,
 ): object {
   const listOf = (list: readonly ShapeRoute[], prefix: string): object[] =>
     list.map(({ hosts, matches, policies, weights, delegates }, i) => ({
@@ -225,12 +310,11 @@ export function userConfig(
     { hostname: "*.test", policies, routes: listOf(routes, "r") },
     ...(narrow.length === 0 ? [] : [{ hostname: "a.test", policies, routes: listOf(narrow, "n") }]),
   ];
-  const config = {
+  return {
     binds: [
       { port: 0, listeners },
       { port: tls, listeners: listeners.map((listener) => ({ ...listener, protocol: "HTTPS", tls: settings })) },
     ],
     routeGroups: [{ name: "group", routes: listOf(group, "g") }],
   };
-  return JSON.parse(JSON.stringify(config).replaceAll(AUTHORIZER, `127.0.0.1:${authorizer}`)) as object;
 }

@@ -5,6 +5,7 @@ import { isDeepStrictEqual } from "node:util";
 import { formatOrigin } from "../../../src/base/origin.ts";
 import { createBuckets } from "../../../src/policies/token-buckets/buckets.ts";
 import type { CompiledBind } from "../../../src/proxy/compile/compiled.ts";
+import type { Assumptions } from "../../../src/rehearsal/assumptions.ts";
 import { BadFacts, factsOfRequest, type RequestFacts } from "../../../src/rehearsal/facts.ts";
 import { type Outcome, Rehearsal } from "../../../src/rehearsal/rehearsal.ts";
 import { type AccessRecord, recordFields } from "../../../src/telemetry/access-record.ts";
@@ -12,20 +13,20 @@ import { freePort } from "../../helpers/free-ports.ts";
 import type { LogLine } from "../../helpers/gateway.ts";
 import { LocalGateway } from "../../helpers/local-gateway.ts";
 import { fc } from "../../helpers/property.ts";
-import { irOf } from "../../helpers/supervisor.ts";
 import { configuration, type Outside, type Shape, userConfig, type Written, written } from "./cases.ts";
 import { send } from "./client.ts";
+import { type Behavior, StubServices } from "./services.ts";
 
 /** Of the gateway, and seen by its rehearsals. */
 const buckets = createBuckets();
 const SETTINGS = { sensitiveHeaders: [], perRequest: 1000, sessionKey: new Uint8Array(32), buckets };
 /** More than any request gets. */
 const ATTEMPTS = 9;
-const FAILURE = { response: { status: 503 } };
+const FAILURE = { status: 503 };
 const STATUSES: Readonly<Record<Written["backend"], readonly number[]>> = {
   works: [],
-  fails: Array.from({ length: ATTEMPTS }, () => FAILURE.response.status),
-  recovers: [FAILURE.response.status],
+  fails: Array.from({ length: ATTEMPTS }, () => FAILURE.status),
+  recovers: [FAILURE.status],
 };
 
 interface Sent {
@@ -42,27 +43,30 @@ export interface Difference {
   readonly rehearsed: readonly object[];
 }
 
-/** A gateway and its backend; the authorization service denies paths below `/b`. */
+/** A gateway, its backend and the services of its policies. */
 export class ExplainedGateway {
-  /** Requests so far, those that match a route, those without a service or split, and among them those with one outcome. */
+  /** Requests so far, those that match a route, those that depend on no service or split, and among them those with one outcome. */
   readonly counts = { all: 0, routed: 0, closed: 0, single: 0 };
   readonly #heads: Sent[];
   /** Of the next responses of the backend. */
   readonly #statuses: number[];
-  readonly #servers: readonly Server[];
+  readonly #backend: Server;
+  readonly #services: StubServices;
   readonly #outside: Outside;
   readonly #gateway: LocalGateway;
 
   private constructor(
     heads: Sent[],
-    servers: readonly Server[],
+    backend: Server,
+    services: StubServices,
     outside: Outside,
     gateway: LocalGateway,
     statuses: number[],
   ) {
     this.#heads = heads;
     this.#statuses = statuses;
-    this.#servers = servers;
+    this.#backend = backend;
+    this.#services = services;
     this.#outside = outside;
     this.#gateway = gateway;
   }
@@ -75,31 +79,23 @@ export class ExplainedGateway {
       response.sendDate = false;
       request.resume().once("end", () => response.writeHead(statuses.shift() ?? 200, { "content-length": 0 }).end());
     });
-    const authorizer = createServer((request, response) => {
-      request.resume();
-      response.sendDate = false;
-      response.writeHead(request.url?.startsWith("/b") === true ? 403 : 200, { "content-length": 0 }).end();
-    });
-    const servers = [backend, authorizer];
-    await Promise.all(servers.map((server) => new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve))));
-    const portOf = (server: Server): number => (server.address() as AddressInfo).port;
-    const outside = { backend: portOf(backend), authorizer: portOf(authorizer), tls: await freePort() };
+    await new Promise<void>((resolve) => backend.listen(0, "127.0.0.1", resolve));
+    const outside = { backend: (backend.address() as AddressInfo).port, tls: await freePort() };
     const empty = userConfig(
       { policies: {}, routes: [], narrow: [], group: [], clientCertificates: undefined },
       outside,
     );
-    return new ExplainedGateway(heads, servers, outside, await LocalGateway.start(empty, { buckets }), statuses);
+    const gateway = await LocalGateway.start(empty, { buckets });
+    return new ExplainedGateway(heads, backend, await StubServices.start(), outside, gateway, statuses);
   }
 
   /** Sends the requests and rehearses them; the first difference, if there is one. */
   async compare(shape: Shape, requests: readonly Written[]): Promise<Difference | undefined> {
-    const config = userConfig(shape, this.#outside);
-    await this.#gateway.reconfigure(config);
-    const rehearsal = new Rehearsal(irOf(config), SETTINGS);
-    const isOpen = /"(extAuthz)"|"weight":3/.test(JSON.stringify(config));
+    const config = JSON.parse(this.#services.addressed(JSON.stringify(userConfig(shape, this.#outside)))) as object;
+    const rehearsal = new Rehearsal(await this.#gateway.reconfigure(config), SETTINGS);
     try {
       for (const request of requests) {
-        const difference = await this.#compareOne(rehearsal, request, isOpen);
+        const difference = await this.#compareOne(rehearsal, request);
         if (difference !== undefined) return { config, request, ...difference };
       }
       return undefined;
@@ -110,8 +106,7 @@ export class ExplainedGateway {
 
   async #compareOne(
     rehearsal: Rehearsal,
-    { client: { scheme, ...client }, method, host, target, headers, body, backend }: Written,
-    isOpen: boolean,
+    { client: { scheme, ...client }, method, host, target, headers, body, backend, services }: Written,
   ): Promise<Pick<Difference, "real" | "rehearsed"> | undefined> {
     const gateway = this.#gateway;
     const heads = this.#heads;
@@ -119,7 +114,8 @@ export class ExplainedGateway {
     const url = `${scheme}://${host}${target}`;
     const facts = factsOfRequest({ url, method, headers: fields, body, ...client });
     const bind = rehearsal.bindFor(new URL(`${scheme}://any/`));
-    const outcomes = await rehearse(rehearsal, facts, bind, backend);
+    const outcomes = await rehearse(rehearsal, facts, bind, backend, services);
+    this.#services.behavior = services;
     heads.length = 0;
     this.#statuses.splice(0, ATTEMPTS, ...STATUSES[backend]);
     gateway.takeLines();
@@ -139,25 +135,30 @@ export class ExplainedGateway {
     };
     this.counts.all++;
     if (line.route !== undefined) this.counts.routed++;
-    if (!isOpen && backend !== "recovers") {
+    if (backend !== "recovers" && !outcomes.some(isOpen)) {
       this.counts.closed++;
       if (outcomes.length === 1) this.counts.single++;
     }
     const rehearsed = outcomes.map(comparable);
-    // No rehearsal has a backend that changes: what is last must be as if it had always been so.
-    const of = (each: Compared): Compared => (backend === "recovers" ? lastOf(each) : each);
+    const of = (each: Compared): Compared => {
+      // Whether the backend gets the head of a request whose body then fails is a matter of time.
+      if (each.line.reason === "ExtProc") return unsent(each);
+      // No rehearsal has a backend that changes: what is last must be as if it had always been so.
+      return backend === "recovers" ? lastOf(each) : each;
+    };
     const isFound = rehearsed.some((each) => isDeepStrictEqual(of(each), of(real)));
     return isFound ? undefined : { real, rehearsed };
   }
 
   async close(): Promise<void> {
-    for (const server of this.#servers) server.close().closeAllConnections();
+    this.#backend.close().closeAllConnections();
+    this.#services.close();
     await this.#gateway[Symbol.asyncDispose]();
   }
 }
 
 /** Fields whose values differ from run to run; tokens were taken before. */
-const CHANGING = new Set(["date", "x-request-id", "cdn-loop", "x-ratelimit-remaining", "x-ratelimit-reset"]);
+const CHANGING = new Set(["date", "x-request-id", "cdn-loop", "x-ratelimit-reset", "x-session"]);
 const OF_CONNECTION = new Set(["connection", "keep-alive"]);
 
 /** The fields without what differs from run to run. */
@@ -166,29 +167,52 @@ function stable(headers: readonly string[]): string[] {
   for (let i = 0; i < headers.length; i += 2) {
     const name = (headers[i] ?? "").toLowerCase();
     if (OF_CONNECTION.has(name)) continue;
-    const changes = CHANGING.has(name);
-    lines.push(changes ? name : `${name}: ${headers[i + 1]}`);
+    // A session has another ciphertext each time.
+    const value = name === "set-cookie" ? headers[i + 1]?.replace(/=[^;]*/, "") : headers[i + 1];
+    lines.push(CHANGING.has(name) ? name : `${name}: ${value}`);
   }
   return lines;
 }
 
-/** The outcomes, whatever the backend responds that `recovers`. */
+/** The outcomes, whatever the backend responds that `recovers`; services that say no more than a word are free to say another. */
 async function rehearse(
   rehearsal: Rehearsal,
   facts: RequestFacts,
   bind: CompiledBind,
   backend: Written["backend"],
+  services: Behavior,
 ): Promise<readonly Outcome[]> {
-  const working = backend === "fails" ? [] : (await rehearsal.outcomes(facts, bind, {})).outcomes;
-  if (backend === "works") return working;
+  const { outcomes: open } = await rehearsal.outcomes(facts, bind, {});
+  const asked = new Set(open.flatMap(({ given }) => Object.keys(given)));
+  const said = Object.fromEntries(
+    Object.entries(services).filter(([name, value]) => asked.has(name) && typeof value !== "string"),
+  );
+  const working = Object.keys(said).length === 0 ? open : await outcomesWith(rehearsal, facts, bind, said);
+  if (backend === "works" || working.every(({ sent }) => sent.length === 0)) return working;
+  const failing = await outcomesWith(rehearsal, facts, bind, { ...said, response: FAILURE });
+  return backend === "fails" ? failing : [...working, ...failing];
+}
+
+/** The outcomes, without assumptions about what the request does not reach. */
+async function outcomesWith(
+  rehearsal: Rehearsal,
+  facts: RequestFacts,
+  bind: CompiledBind,
+  assumed: Assumptions,
+): Promise<readonly Outcome[]> {
   try {
-    const { outcomes } = await rehearsal.outcomes(facts, bind, FAILURE);
-    return [...working, ...outcomes];
+    return (await rehearsal.outcomes(facts, bind, assumed)).outcomes;
   } catch (error) {
-    // The request does not reach the backend.
-    if (error instanceof BadFacts) return rehearse(rehearsal, facts, bind, "works");
-    throw error;
+    if (!(error instanceof BadFacts) || error.about === undefined || !("assume" in error.about)) throw error;
+    const { assume } = error.about;
+    const others = Object.fromEntries(Object.entries(assumed).filter(([name]) => name !== assume));
+    return outcomesWith(rehearsal, facts, bind, others);
   }
+}
+
+/** Whether an outcome depends on a service, or on the weights of backends. */
+function isOpen({ given, share }: Outcome): boolean {
+  return share < 1 || Object.keys(given).some((name) => ["extAuthz", "extProc", "remoteRateLimit"].includes(name));
 }
 
 /** What is seen of a request. */
@@ -198,6 +222,12 @@ interface Compared {
   readonly body: string;
   readonly line: Readonly<Record<string, unknown>>;
   readonly sent: readonly Sent[];
+}
+
+/** Whatever the backend got. */
+function unsent({ line, sent, ...others }: Compared): Compared {
+  const { endpoint, ...fields } = line;
+  return { ...others, line: fields, sent: [] };
 }
 
 /** The last attempt. */
@@ -227,6 +257,9 @@ function withOrigin(record: AccessRecord): AccessRecord {
     : { ...record, error: `${error}, at ${formatOrigin(origin)}` };
 }
 
+/** How the stub fails; which way a service fails is not assumed. */
+const FAILURE_OF_SERVICE = "gRPC status 14: out of order";
+
 /** The line of the access log without what differs from run to run: listener, route, endpoint, status, error, lengths and more. */
 function lineOf(line: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> {
   const {
@@ -240,7 +273,9 @@ function lineOf(line: Readonly<Record<string, unknown>>): Readonly<Record<string
     duration,
     ...others
   } = line;
-  return JSON.parse(JSON.stringify(others)) as Readonly<Record<string, unknown>>;
+  return JSON.parse(JSON.stringify(others).replace(FAILURE_OF_SERVICE, "the service is assumed to fail")) as Readonly<
+    Record<string, unknown>
+  >;
 }
 
 let gateway: ExplainedGateway | undefined;

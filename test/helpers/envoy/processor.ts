@@ -3,8 +3,11 @@ import type { ExtProc, ExtProcOptions } from "../../../src/policies/ext-proc/sch
 import { GrpcServer } from "../grpc-server.ts";
 import { type Answer, NOTHING, PROCESS, ProcessingRequest, ProcessingResponse, type Question } from "./ext-proc.ts";
 
-/** What a service does with a message: sends responses, with pauses of so many milliseconds, or ends the call. */
-export type Reaction = readonly (Answer | number)[] | "end";
+/** What a service does with a message: sends responses, with pauses of so many milliseconds, or ends the call, with an error if it fails. */
+export type Reaction = readonly (Answer | number)[] | "end" | "fail";
+
+/** UNAVAILABLE of google.rpc.Code. */
+const FAILURE = { code: 14, details: "out of order" };
 
 /**
  * A processing service that reacts to each message. `questions` are the messages so far; `cancelled` resolves when a call is
@@ -21,6 +24,7 @@ export async function startProcessor(react: (question: Question) => Reaction) {
           questions.push(question);
           const reaction = react(question);
           if (reaction === "end") call.end();
+          else if (reaction === "fail") call.emit("error", FAILURE);
           else
             for (const each of reaction) {
               if (typeof each === "number") await new Promise((resolve) => setTimeout(resolve, each));

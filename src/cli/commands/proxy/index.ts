@@ -5,7 +5,7 @@ import { explain } from "./explain.ts";
 import { log } from "./log.ts";
 import { profileCpu, profileHeap } from "./profile.ts";
 import { status } from "./status.ts";
-import { traceCommand } from "./trace.ts";
+import { traceGroup } from "./trace/index.ts";
 
 const config: Group = {
   name: "config",
@@ -24,5 +24,5 @@ const profile: Group = {
 export const proxyGroup = (loadTraceView: () => Promise<TraceView>): Group => ({
   name: "proxy",
   summary: "Inspect a proxy",
-  commands: [traceCommand(loadTraceView), explain, status, config, log, profile],
+  commands: [traceGroup(loadTraceView), explain, status, config, log, profile],
 });

@@ -6,6 +6,7 @@ import { levelOf, NO_PHASES, type PhaseLevels, type PolicyLevel } from "../../..
 import { kindsOf } from "../../../policies/merge.ts";
 import type { PolicyInputs, PolicyKind, PolicySet } from "../../../policies/policy-set.ts";
 import type { Phase } from "../../../trace/events.ts";
+import { adviseOnFrontend } from "../../../translation/advice.ts";
 import type { CallContext } from "../../../translation/called-targets.ts";
 import { translatePolicies } from "../../../translation/policies.ts";
 import type { FrontendInput } from "../../../translation/schema/frontend.ts";
@@ -47,6 +48,7 @@ export const policyModel = defineQuery<PolicyModel | undefined>("policyModel", (
   const backend = translateKinds(input.backend, b, "backend", ["spec", "backend"], context, problems, object);
   const frontend = validFrontend(input.frontend, context, problems);
   reportContradictions(input.frontend, problems);
+  adviseOnFrontend(frontend.valid, problems.report);
   const invalidFields = [...input.invalid.frontend, ...frontend.invalid];
   return {
     levels: { ...NO_PHASES, [input.phase]: traffic.level, backend: backend.level },
@@ -74,7 +76,7 @@ export function translateKinds(
   const valid: PolicySet = {};
   for (const kind of kindsOf(inputs)) {
     const before = problems.invalidating;
-    const set = translatePolicies({ [kind]: inputs[kind] }, phase, path, context);
+    const set = translatePolicies({ [kind]: inputs[kind] }, phase, path, context, inputs);
     // Proxies would reject the whole configuration of the Gateway, or run the policy without something that it needs, such as its CAs.
     if (problems.invalidating === before) Object.assign(valid, set);
     else if (!isAllShadow(kind, inputs[kind])) invalid.push(kind);

@@ -1,0 +1,65 @@
+import { counted } from "../../../../base/counted.ts";
+import { outcomeLine, outcomeOf } from "../../../../report/outcome.ts";
+import { rowsOf } from "../../../../report/rows.ts";
+import { traceDifference } from "../../../../report/trace-diff.ts";
+import { write, writeJson } from "../../../runner/context.ts";
+import { defineCommand } from "../../../runner/define-command.ts";
+import { CliError, usage } from "../../../runner/errors.ts";
+import { readTrace } from "../../../trace/source.ts";
+import { TRACE_FILE } from "./open.ts";
+
+/** Exit code when the traces differ, as of diff(1). */
+const DIFFERENT = 1;
+
+export const diff = defineCommand({
+  name: "diff",
+  summary: "Show from where on two saved traces differ",
+  description: [
+    "Compares the request as received, every decision and what it led to, and the bodies. Prints the first step that differs and everything after it: lines of the first trace with -, of the second with +. Times, ids and ports do not count. Exits with 1 if there is a difference.",
+  ],
+  argument: { ...TRACE_FILE, many: true },
+  options: {
+    exact: { type: "switch", summary: "Times, ids and ports count too" },
+  },
+  examples: [
+    {
+      does: "Why does the same request get another response today?",
+      run: "proxy trace diff yesterday.jsonl today.jsonl",
+    },
+    {
+      does: "Compare with a request that is sent now",
+      run: "proxy trace --save - --port 3000 -- http://a.test/ | tgctl proxy trace diff good.jsonl -",
+    },
+  ],
+  async run({ words, options: { exact } }, context) {
+    const [first, second] = words;
+    if (first === undefined || second === undefined || words.length > 2)
+      throw usage(`diff takes two files, received ${words.length}`, "tgctl trace diff before.jsonl after.jsonl");
+    if (first === "-" && second === "-") throw usage("only one of the files can be standard input");
+    const before = await readTrace(first, context.stdin);
+    const after = await readTrace(second, context.stdin);
+    const { omitted, lines } = differenceOf(before.events, after.events);
+    const same = lines.length === 0;
+    if (context.json) await writeJson(context, { same, omitted, lines });
+    else if (same) await write(context.stdout, "no difference\n");
+    else {
+      const heads = [before, after].map(({ name, events }) => `${name}: ${outcomeLine(outcomeOf(rowsOf(events)))}`);
+      const equal = omitted === 0 ? [] : [`  … ${counted(omitted, "equal line")}`];
+      const shown = lines.map(({ sign, text }) => `${sign} ${text}`);
+      await write(context.stdout, `${[`--- ${heads[0]}`, `+++ ${heads[1]}`, ...equal, ...shown].join("\n")}\n`);
+    }
+    return same ? 0 : DIFFERENT;
+
+    function differenceOf(...events: [typeof before.events, typeof after.events]) {
+      try {
+        return traceDifference(...events, exact);
+      } catch (error) {
+        if (!(error instanceof TypeError)) throw error;
+        throw new CliError("failure", `${before.name} and ${after.name} cannot be compared`, {
+          why: "a proxy of another version has recorded events that this tgctl does not know",
+          cause: error,
+        });
+      }
+    }
+  },
+});

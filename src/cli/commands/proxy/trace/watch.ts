@@ -1,0 +1,118 @@
+import { openTrace, type ProxyAdmin } from "../../../proxy/admin.ts";
+import { chooseTarget, fileOption, RESOURCE, requestHint, TARGET_OPTIONS } from "../../../proxy/proxies.ts";
+import { type Command, defineCommand } from "../../../runner/define-command.ts";
+import { usage } from "../../../runner/errors.ts";
+import { injectedRequest, sendRequest } from "../../../trace/inject.ts";
+import { FORMAT_OPTIONS, formatOf, present } from "../../../trace/present.ts";
+import { liveItems, sourceOfFile, type TraceView } from "../../../trace/source.ts";
+import { openProxies } from "../../open-proxies.ts";
+import { replicaItems } from "../../replicas.ts";
+
+export const watchCommand = (loadTraceView: () => Promise<TraceView>): Command =>
+  defineCommand({
+    name: "watch",
+    summary: "Trace the next request, or one that the command sends; the default",
+    description: [
+      "Without a URL, waits for the next request of any client. With a URL after --, sends the request with curl to 127.0.0.1 and the listener port given by --port; the host of the URL is used only for the Host header and the TLS server name.",
+      "On a terminal, opens a full-screen view. Into a pipe or a file, prints one JSON event per line; with -o text, a readable line per event, and at the end a summary and the decisions as a tree; with --tree only these two.",
+    ],
+    argument: RESOURCE,
+    rest: { name: "url [curl args]", summary: "Send this request and trace it" },
+    options: {
+      ...TARGET_OPTIONS,
+      file: fileOption("The same as `open` with this file (- reads standard input)"),
+      ...FORMAT_OPTIONS,
+      save: {
+        type: "text",
+        value: "file",
+        completes: "file",
+        summary: "Also save the trace to this file; - writes it to standard output, and nothing else",
+      },
+      port: {
+        type: "integer",
+        value: "port",
+        min: 1,
+        max: 65535,
+        summary: "Port of the listener for the request after --",
+      },
+      expression: {
+        type: "text",
+        value: "cel",
+        summary: "Trace the next request for which this CEL expression is true",
+      },
+      duration: {
+        type: "text",
+        value: "time",
+        summary: "End the trace this long after its request began, such as 30s, even if the request continues",
+      },
+      reveal: { type: "switch", summary: "Show header values that hold secrets, such as authorization and cookie" },
+    },
+    examples: [
+      { does: "Wait for the next request", run: "proxy trace" },
+      { does: "Send a request and trace it", run: "proxy trace --port 3000 -- http://example.com/api" },
+      {
+        does: "The same with curl arguments, as JSON Lines",
+        run: "proxy trace --raw --port 3000 -- http://example.com/api -X POST -d '{}'",
+      },
+      { does: "A readable trace in a CI log", run: "proxy trace -o text --port 3000 -- http://example.com/api" },
+      { does: "Why did this request get 403?", run: "proxy trace --tree --port 3000 -- http://example.com/admin" },
+      { does: "Only requests below /api", run: "proxy trace --expression 'request.path.startsWith(\"/api\")'" },
+      { does: "Look at it and keep it", run: "proxy trace --save trace.jsonl" },
+    ],
+    async run(invocation, context) {
+      const { rest, options } = invocation;
+      chooseTarget(invocation, context.env);
+      const format = formatOf(options, context);
+      if (options.file !== undefined) {
+        if (options.expression !== undefined) throw usage("--file does not accept --expression");
+        if (options.duration !== undefined) throw usage("--file does not accept --duration");
+        if (options.reveal)
+          throw usage(
+            "--file does not accept --reveal: secrets are not in a saved trace unless it was recorded with --reveal",
+          );
+        if (rest !== undefined) throw usage("--file does not accept a request URL after --");
+        if (options.save !== undefined) throw usage("--file does not accept --save: the trace is a file already");
+        return present(sourceOfFile(options.file, context.stdin), { format }, context, loadTraceView);
+      }
+      if (rest !== undefined && options.port === undefined)
+        throw usage("a request URL requires --port", requestHint(rest[0], invocation.argument));
+      if (rest === undefined && options.port !== undefined) throw usage("--port requires a request URL after --");
+      const request = rest === undefined ? undefined : injectedRequest(rest);
+      const how = { format, save: options.save, revealed: options.reveal };
+
+      // Ends the streams when the reader quits the view before the trace is complete.
+      const done = new AbortController();
+      const signal = AbortSignal.any([context.signal, done.signal]);
+      const open = (proxy: ProxyAdmin, stop: AbortSignal) =>
+        openTrace(proxy, {
+          expression: options.expression,
+          token: request?.token,
+          reveal: options.reveal,
+          duration: options.duration,
+          signal: stop,
+        });
+      await using proxies = await openProxies(invocation, context);
+      try {
+        const { serving } = proxies;
+        if (request === undefined && serving !== undefined) {
+          const { name } = proxies;
+          const items = replicaItems({ name, serving, open, signal });
+          return await present({ title: name, items }, how, context, loadTraceView);
+        }
+        const proxy = await proxies.first();
+        const { port } = options;
+        const local = port === undefined ? undefined : await proxy.reach(port);
+        const send = async () => {
+          if (request === undefined || port === undefined || local === undefined) return "";
+          return sendRequest(request, local, signal).catch(async (error: unknown) => {
+            throw (await proxy.failureAt(port)) ?? error;
+          });
+        };
+        const items = liveItems(proxy.name, () => open(proxy, signal), request && send);
+        const title = proxies.name === proxy.name ? proxy.name : `${proxies.name} · ${proxy.name}`;
+        await present({ title, items }, how, context, loadTraceView);
+      } finally {
+        done.abort();
+      }
+    },
+  });

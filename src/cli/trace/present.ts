@@ -1,0 +1,147 @@
+import { open } from "node:fs/promises";
+import type { Fields } from "../../base/fields.ts";
+import { traceFileText } from "../../report/trace-file.ts";
+import { type Context, write } from "../runner/context.ts";
+import type { OptionSpecs } from "../runner/define-command.ts";
+import { CliError, describe, usage } from "../runner/errors.ts";
+import type { TraceItem, TraceSource, TraceView } from "./source.ts";
+
+/** Options that choose how a trace is shown. */
+export const FORMAT_OPTIONS = {
+  output: {
+    type: "text",
+    short: "o",
+    value: "format",
+    choices: ["text", "json"],
+    invalid: (value: string) => `output format "${value}" not supported`,
+    summary:
+      "Print a line per event instead of opening the full-screen view: text is readable, json is one event per line",
+  },
+  raw: { type: "switch", summary: "The same as -o json" },
+  tree: {
+    type: "switch",
+    summary: "Wait for the end of the request, then print what happened and every decision as a tree",
+  },
+} as const satisfies OptionSpecs;
+
+type Format = "text" | "json" | "tree";
+
+interface FormatWords {
+  readonly output: string | undefined;
+  readonly raw: boolean;
+  readonly tree: boolean;
+}
+
+/** The format that the options choose; undefined if they leave it to where the output goes. Throws usage errors. */
+export function formatOf({ output, raw, tree }: FormatWords, context: Context): Format | undefined {
+  if (raw && output === "text") throw usage("--raw and -o text are mutually exclusive");
+  if (tree && (raw || output !== undefined)) throw usage("--tree is an output of its own; leave out --raw and -o");
+  if (tree) return "tree";
+  if (raw || (context.json && output === undefined)) return "json";
+  return output === "text" || output === "json" ? output : undefined;
+}
+
+/** How a trace is shown, and where it is saved. */
+interface Presentation {
+  /** Without one: the full-screen view where the terminal can show it, text where it cannot, JSON into pipes and files. */
+  readonly format: Format | undefined;
+  /** The file for the whole trace; with `-` it goes to standard output, and nothing is shown. */
+  readonly save?: string | undefined;
+  /** The trace was opened with `--reveal`. */
+  readonly revealed?: boolean;
+}
+
+/** Shows a trace, and saves it if asked: also one that broke, or that the user has interrupted. */
+export async function present(
+  source: TraceSource,
+  { format, save, revealed = false }: Presentation,
+  context: Context,
+  loadTraceView: () => Promise<TraceView>,
+): Promise<void> {
+  if (save === undefined) return show(source, format, context, loadTraceView);
+  // A path that cannot be written fails before the request is over. The old content stays until there is a trace.
+  const file = save === "-" ? undefined : await open(save, "a", PRIVATE).catch(unwritable(save));
+  const events: Fields[] = [];
+  const kept = { ...source, items: keeping(source.items, events) };
+  try {
+    if (file === undefined) await printRaw(kept, context, true);
+    else await show(kept, format, context, loadTraceView);
+  } finally {
+    const text = events.length === 0 ? undefined : traceFileText(events, revealed);
+    if (file === undefined) await write(context.stdout, text ?? "");
+    else {
+      if (text !== undefined) await file.truncate().then(() => file.writeFile(text), unwritable(save));
+      await file.close();
+    }
+  }
+}
+
+/** A trace may hold what only its owner should read: bodies, and with `--reveal` secrets. */
+const PRIVATE = 0o600;
+
+function unwritable(path: string): (error: unknown) => never {
+  return (error) => {
+    throw new CliError("failure", `cannot write the trace file ${path}: ${describe(error)}`, { cause: error });
+  };
+}
+
+async function* keeping(items: AsyncIterable<TraceItem>, events: Fields[]): AsyncGenerator<TraceItem> {
+  for await (const item of items) {
+    if (item.kind === "event") events.push(item.event);
+    yield item;
+  }
+}
+
+async function show(
+  source: TraceSource,
+  format: Format | undefined,
+  context: Context,
+  loadTraceView: () => Promise<TraceView>,
+): Promise<void> {
+  if (format === "text" || format === "tree") return printText(source, format, context);
+  if (format !== undefined || !context.stdout.isTTY) return printRaw(source, context);
+  const reason = noFullScreen(context);
+  if (reason === undefined) return (await loadTraceView()).show(source, context);
+  await write(context.stderr, `${reason}, printing text; -o text does so without this note\n`);
+  return printText(source, "text", context);
+}
+
+/** Why this terminal cannot show the full-screen view. */
+function noFullScreen({ env }: Context): string | undefined {
+  if (env.TERM === "dumb") return "this terminal cannot show a full-screen view (TERM=dumb)";
+  // Ink draws nothing when these variables say that it runs in continuous integration.
+  if ([env.CI, env.CONTINUOUS_INTEGRATION].some((value) => value !== undefined && value !== "0" && value !== "false")) {
+    return "this is a continuous integration environment (CI is set)";
+  }
+  return undefined;
+}
+
+/** Prints each event's JSON on one line as it arrives, unless `quiet`. Problems go to stderr, progress only if that is a terminal. */
+async function printRaw(source: TraceSource, context: Context, quiet = false): Promise<void> {
+  for await (const item of source.items) {
+    if (item.kind === "event") {
+      if (!quiet) await write(context.stdout, `${item.raw}\n`);
+    } else if (item.kind === "problem" || context.stderr.isTTY) await write(context.stderr, `${item.text}\n`);
+    if (context.signal.aborted) return;
+  }
+}
+
+/**
+ * Prints the name of the replica, a readable line per event as it arrives (not as `tree`), and at the end the outcome and the tree of
+ * decisions. Progress goes to stderr.
+ */
+async function printText(source: TraceSource, format: "text" | "tree", context: Context): Promise<void> {
+  const { TextLines } = await import("../../report/outcome.ts");
+  const { writeLines } = await import("../runner/screen.ts");
+  const lines = new TextLines();
+  for await (const item of source.items) {
+    if (item.kind === "event") {
+      const line = lines.event(item.event);
+      if (format === "text") await write(context.stdout, line);
+    } else if (item.kind === "problem") await write(context.stdout, lines.problem(item.text));
+    else if (item.kind === "source") await write(context.stdout, `${item.text}\n`);
+    else if (context.stderr.isTTY) await write(context.stderr, `${item.text}\n`);
+    if (context.signal.aborted) return;
+  }
+  await writeLines(context, lines.end());
+}

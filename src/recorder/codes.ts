@@ -1,0 +1,28 @@
+/** Numbers of values that records hold. They are of one process, so they may change with any version. */
+import type { Reason } from "../base/errors.ts";
+
+/** Below 32, because `KeptClass` is found by it. */
+const REASONS = {
+  Upstream: 0,
+  DirectResponse: 1,
+  NotFound: 2,
+  NoHealthyBackend: 3,
+  Internal: 4,
+  InvalidRequest: 5,
+  ClientGone: 6,
+  Timeout: 7,
+  JwtAuth: 8,
+  Oidc: 9,
+  BasicAuth: 10,
+  APIKeyAuth: 11,
+  ExtAuth: 12,
+  Authorization: 13,
+  ExtProc: 14,
+  RateLimit: 15,
+  UpstreamFailure: 16,
+  Overload: 17,
+} as const satisfies Readonly<Record<Reason, number>>;
+
+export function reasonNumber(reason: Reason): number {
+  return REASONS[reason];
+}

@@ -1,0 +1,188 @@
+import { BoundedCache } from "../base/bounded-cache.ts";
+import { reasonNumber } from "./codes.ts";
+import { KeptSlots, RouteHistory } from "./kept.ts";
+import { FLAGS, NO_GRPC_STATUS, type SlotFields } from "./layout.ts";
+import type { RecorderMemory } from "./memory.ts";
+import { Name, NameReader, Names } from "./names.ts";
+import { SlotReader, SlotWriter } from "./slots.ts";
+
+/** What of the configuration a record belongs to: labels of the metrics of requests. */
+interface PlaceLabels {
+  readonly bind: string;
+  readonly protocol: string;
+  readonly gateway: string;
+  readonly listener: string;
+  readonly route: string;
+  readonly routeRule: string;
+  readonly backend: string;
+}
+
+/** Separates texts within a name; no name of a configuration has it. */
+const SEPARATOR = "\u0000";
+/** The class of kept records of slow requests, beside those of reasons. */
+const SLOW = 255;
+/** Routes whose histories are remembered. */
+const MAX_HISTORIES = 20_000;
+/** Statuses of gRPC that are failures of a server: UNKNOWN, DEADLINE_EXCEEDED, UNIMPLEMENTED, INTERNAL, UNAVAILABLE and DATA_LOSS. */
+const GRPC_FAILURES: ReadonlySet<number> = new Set([2, 4, 12, 13, 14, 15]);
+/** Milliseconds after which the clock of the wall is compared with that of the thread again. */
+const CLOCK_PERIOD = 1000;
+
+/** A place of the configuration, as its owner keeps it for its records. */
+class Place extends Name {
+  readonly history: RouteHistory;
+
+  constructor(text: string, history: RouteHistory) {
+    super(text);
+    this.history = history;
+  }
+}
+
+function placeLabels(text: string): PlaceLabels {
+  const [bind = "", protocol = "", gateway = "", listener = "", route = "", routeRule = "", backend = ""] =
+    text.split(SEPARATOR);
+  return { bind, protocol, gateway, listener, route, routeRule, backend };
+}
+
+function placeText({ bind, protocol, gateway, listener, route, routeRule, backend }: PlaceLabels): string {
+  return [bind, protocol, gateway, listener, route, routeRule, backend].join(SEPARATOR);
+}
+
+/** The part of a place that names the route. */
+function routeKey({ bind, gateway, listener, route, routeRule }: PlaceLabels): string {
+  return [bind, gateway, listener, route, routeRule].join(SEPARATOR);
+}
+
+/**
+ * Writes the records of one worker, each when its request or connection is over. Continues with what an earlier worker has left in the memory.
+ *
+ * A record begins with `open`, whose fields the caller sets; the texts follow, and `close` publishes it. Nothing is allocated for it unless
+ * it is kept.
+ */
+export class Recorder {
+  readonly names: Names;
+  readonly #memory: RecorderMemory;
+  readonly #writer: SlotWriter;
+  readonly #kept: KeptSlots;
+  readonly #histories = new BoundedCache<RouteHistory>(MAX_HISTORIES);
+  #number: number;
+  #clockRead = Number.NEGATIVE_INFINITY;
+  #epochAt0 = 0;
+  #before = 0;
+
+  constructor(memory: RecorderMemory) {
+    this.#memory = memory;
+    this.names = new Names(memory);
+    this.#writer = new SlotWriter(memory);
+    const { newest, kept } = leftIn(memory);
+    this.#number = newest;
+    this.#kept = new KeptSlots(memory.kept.slots, new Set(kept.map(({ slot }) => slot)));
+    for (const { slot, place, reason } of kept) this.#kept.add(this.#historyOf(placeLabels(place)).class(reason), slot);
+  }
+
+  place(labels: PlaceLabels): Place {
+    return new Place(placeText(labels), this.#historyOf(labels));
+  }
+
+  #historyOf(labels: PlaceLabels): RouteHistory {
+    const key = routeKey(labels);
+    let history = this.#histories.get(key);
+    if (history === undefined) {
+      history = new RouteHistory();
+      this.#histories.set(key, history);
+    }
+    return history;
+  }
+
+  /** Begins a record; `startedAt`, `endedAt`: `performance.now()` ms. */
+  open(place: Place, startedAt: number, endedAt: number): SlotFields {
+    const { names } = this;
+    names.makeRoom();
+    if (endedAt - this.#clockRead >= CLOCK_PERIOD) {
+      this.#clockRead = endedAt;
+      this.#epochAt0 = Date.now() - performance.now();
+    }
+    const { recent } = this.#memory;
+    const number = ++this.#number;
+    const fields = this.#writer.open(recent, number % recent.slots);
+    this.#before = 0;
+    fields.number = number;
+    fields.startedAt = this.#epochAt0 + startedAt;
+    fields.duration = endedAt - startedAt;
+    fields.epoch = names.epoch;
+    fields.place = names.of(place);
+    fields.grpcStatus = NO_GRPC_STATUS;
+    return fields;
+  }
+
+  /** The id of the request, its host in lower case, and its path without query, as latin1. */
+  texts(id: string | undefined, host: string, path: string, pathLength: number): void {
+    const { fields } = this.#writer;
+    if (id !== undefined) fields.idLength = this.#write(id, id.length);
+    if (host !== "") {
+      fields.host = this.names.findOfClient(host);
+      if (fields.host === 0) fields.hostLength = this.#write(host, host.length);
+    }
+    fields.pathLength = this.#write(path, pathLength);
+  }
+
+  #write(text: string, length: number): number {
+    const written = this.#writer.write(text, length, this.#before);
+    if (written < length) this.#writer.fields.flags |= FLAGS.cut;
+    this.#before += written;
+    return written;
+  }
+
+  /** Publishes the record, and keeps it if it is one of those that matter. `now`: `performance.now()` ms. */
+  close({ history }: Place, now: number): void {
+    const { fields } = this.#writer;
+    const failed = isFailure(fields);
+    // How long sessions take says nothing, and a failure is kept in any case.
+    const slow = fields.kind === 0 && !failed && history.isSlow(fields.duration);
+    if (!slow && !failed) {
+      this.#writer.close();
+      return;
+    }
+    if (slow) fields.flags |= FLAGS.slow;
+    const owner = history.class(failed ? fields.reason : SLOW);
+    const admitted = owner.admits(now);
+    if (admitted) fields.flags |= FLAGS.kept;
+    this.#writer.close();
+    const { kept } = this.#memory;
+    if (admitted) this.#writer.copyTo(kept, this.#kept.claim(owner));
+    else if (owner.newest !== undefined) this.#writer.countLeftOut(kept, owner.newest);
+  }
+}
+
+/** Whether a record is kept for how it ended: rejected or given up by the gateway, or with a failure of the backend. */
+function isFailure({ reason, status, grpcStatus }: SlotFields): boolean {
+  // The gateway sends redirects and other responses, too, for reasons of its own.
+  const ended = reason > reasonNumber("DirectResponse") && (status === 0 || status >= 400);
+  return ended || status >= 500 || GRPC_FAILURES.has(grpcStatus);
+}
+
+interface Left {
+  readonly slot: number;
+  readonly place: string;
+  /** The class in which it is kept. */
+  readonly reason: number;
+}
+
+/** What an earlier worker has left: the highest number, and the kept records, oldest first. */
+function leftIn(memory: RecorderMemory): { readonly newest: number; readonly kept: readonly Left[] } {
+  const reader = new SlotReader(memory);
+  const names = new NameReader(memory);
+  const { fields } = reader;
+  let newest = 0;
+  for (let slot = 0; slot < memory.recent.slots; slot++)
+    if (reader.read(memory.recent, slot)) newest = Math.max(newest, fields.number);
+  const kept: (Left & { readonly number: number })[] = [];
+  for (let slot = 0; slot < memory.kept.slots; slot++) {
+    if (!reader.read(memory.kept, slot)) continue;
+    const { number } = fields;
+    newest = Math.max(newest, number);
+    const reason = isFailure(fields) ? fields.reason : SLOW;
+    kept.push({ slot, number, reason, place: names.text(fields.epoch, fields.place) ?? "" });
+  }
+  return { newest, kept: kept.sort((a, b) => a.number - b.number) };
+}

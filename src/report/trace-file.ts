@@ -1,0 +1,103 @@
+/**
+ * Trace files: JSON Lines whose first line is a header, and each other an event of the stream as it is. The stream itself, which has no
+ * header, reads the same.
+ */
+import { packageVersion } from "../base/build-info.ts";
+import { type Fields, fieldsOf, isObject } from "../base/fields.ts";
+import { REDACTED } from "../base/redaction.ts";
+
+/** The format that this version writes. It reads this one only: a later one may hold what it would show wrongly. */
+export const TRACE_FILE_FORMAT = 1;
+
+/** The first line of a trace file. */
+export interface TraceFileHeader {
+  /** The format of the file; no event has a field of this name. */
+  readonly traceFile: number;
+  /** The version of tracegate that wrote the file. */
+  readonly tracegate: string;
+  /** How many events follow: a file with fewer was cut short. */
+  readonly events: number;
+  /** The trace was recorded with `--reveal`, so the file contains secrets. */
+  readonly revealed: boolean;
+  readonly redacted: Redactions;
+}
+
+/** Where values are redacted, by name. */
+interface Redactions {
+  /** Header fields, in lower case. */
+  readonly headers: readonly string[];
+  /** Parameters of URLs. */
+  readonly parameters: readonly string[];
+  /** Other fields of events, such as `jwt.email` or `values.value`. */
+  readonly fields: readonly string[];
+}
+
+/** The text of a trace file. `revealed`: the trace was recorded with `--reveal`. */
+export function traceFileText(events: readonly Fields[], revealed: boolean): string {
+  const header: TraceFileHeader = {
+    traceFile: TRACE_FILE_FORMAT,
+    tracegate: packageVersion(),
+    events: events.length,
+    revealed,
+    redacted: redactionsIn(events),
+  };
+  return [header, ...events].map((line) => `${JSON.stringify(line)}\n`).join("");
+}
+
+/** The header, if this is one; its fields may be missing or wrong in a file that another program wrote. */
+export function headerOf(line: Fields): TraceFileHeader | undefined {
+  const { traceFile, tracegate, events, revealed, redacted } = line;
+  if (typeof traceFile !== "number") return undefined;
+  const { headers, parameters, fields } = fieldsOf(redacted);
+  return {
+    traceFile,
+    tracegate: String(tracegate ?? ""),
+    events: typeof events === "number" ? events : 0,
+    revealed: revealed === true,
+    redacted: { headers: texts(headers), parameters: texts(parameters), fields: texts(fields) },
+  };
+}
+
+/** `saved by tracegate 0.9.0; redacted: headers authorization, cookie; parameter token`. */
+export function headerText({ tracegate, revealed, redacted }: TraceFileHeader): string {
+  const { headers, parameters, fields } = redacted;
+  const parts = [named("header", headers), named("parameter", parameters), named("field", fields)].filter(Boolean);
+  const secrets = revealed ? "; recorded with --reveal: may contain secrets" : "";
+  return `saved by tracegate ${tracegate}${secrets}; redacted: ${parts.join("; ") || "nothing"}`;
+}
+
+function named(what: string, names: readonly string[]): string {
+  return names.length === 0 ? "" : `${what}${names.length === 1 ? "" : "s"} ${names.join(", ")}`;
+}
+
+function texts(value: unknown): string[] {
+  return Array.isArray(value) ? value.map(String) : [];
+}
+
+/** A parameter of a URL whose value is redacted. */
+const PARAMETER = /[?&#;]([^=&#;?\s"'<>]{1,200})=<redacted>/g;
+
+/** What is redacted in the events of a trace. */
+function redactionsIn(events: readonly Fields[]): Redactions {
+  const headers = new Set<string>();
+  const parameters = new Set<string>();
+  const fields = new Set<string>();
+  const visit = (value: unknown, path: readonly string[]): void => {
+    if (typeof value === "string") {
+      if (!value.includes(REDACTED)) return;
+      for (const [, name = ""] of value.matchAll(PARAMETER)) parameters.add(name);
+      if (value.replaceAll(PARAMETER, "").includes(REDACTED)) {
+        if (path.at(-2) === "headers") headers.add(path.at(-1) ?? "");
+        else fields.add(path.join("."));
+      }
+    } else if (Array.isArray(value)) for (const each of value) visit(each, path);
+    else if (isObject(value)) for (const [name, each] of Object.entries(value)) visit(each, [...path, name]);
+  };
+  for (const { message, ...event } of events) {
+    visit(event, []);
+    const { requestState, ...others } = fieldsOf(message);
+    visit(others, []);
+    visit(requestState, []);
+  }
+  return { headers: [...headers].sort(), parameters: [...parameters].sort(), fields: [...fields].sort() };
+}
