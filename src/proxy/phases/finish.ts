@@ -12,6 +12,7 @@ import type { ShadowDecision } from "../../policies/contract/types.ts";
 import type { AccessRecord } from "../../telemetry/access-record.ts";
 import { severityOf } from "../../trace/tracer.ts";
 import type { CompiledBind } from "../compile/compiled.ts";
+import { originInFrontend } from "../compile/provenance.ts";
 import type { SeriesCache } from "../compile/series-cache.ts";
 import type { Exchange } from "../exchange/exchange.ts";
 import type { Services } from "../services/services.ts";
@@ -137,7 +138,7 @@ function factsOf(exchange: Over, time: number): AccessRecord {
 function originOfError({ code, decider }: Over["result"], { bind, selected, services }: Over): Origin | undefined {
   return code === undefined || !services.accessLog.explains
     ? undefined
-    : bind.provenance.ofError(code, decider, selected);
+    : (bind.provenance.ofError(code, decider, selected) ?? originInFrontend(code, bind.frontend));
 }
 
 /** `authorization:deny …` for each shadow policy that does not allow the request, without repetitions by retries; undefined if all do. */
@@ -179,12 +180,13 @@ interface UnreadableRequest {
 export function recordUnreadable(
   from: ClientConnection,
   { code, detail, received }: UnreadableRequest,
-  { series }: Pick<CompiledBind, "series">,
+  { series, frontend }: Pick<CompiledBind, "series" | "frontend">,
   { metrics, accessLog, watchers }: Pick<Services, "metrics" | "accessLog" | "watchers">,
 ): void {
   const { status, message } = ERRORS[code];
   metrics.requests.count(series.get("unknown", status, "InvalidRequest"), 0, 0, 0);
-  accessLog.rejected({ source: from.name, status, error: detail, code });
+  const origin = originInFrontend(code, frontend);
+  accessLog.rejected({ source: from.name, status, error: detail, code, origin });
   const tracer = received && watchers.claimUnreadable(received, performance.now());
   if (tracer === undefined) return;
   const error = `${message}: ${detail}`;
