@@ -576,8 +576,9 @@ test("connections of TCP, TLS and UDP, connections that are refused, and bytes t
     ["http://a/", "refused"],
   ] as const) {
     const text = await run("--source", "192.0.2.7", "--", url);
-    assert.ok(text.includes(`→ ${result} · authorization failed\n`), text);
-    assert.ok(text.endsWith("\n✗ connection from 192.0.2.7:50000  authorization failed\n1"), text);
+    const why = 'authorization failed: deny rules[0] is true (source.address: "192.0.2.7")';
+    assert.ok(text.includes(`→ ${result} · ${why}\n`), text);
+    assert.ok(text.endsWith(`\n✗ connection from 192.0.2.7:50000  ${why}  ${file}:4\n1`), text);
   }
   const malformed = "Content-Length is not one decimal number below 2^53";
   assert.equal(
@@ -695,7 +696,9 @@ test("UDP: its real port and session decide, with services, weights and what the
   const ports = {
     networkAuthorization: { rules: [{ deny: 'destination.port == 53 && destination.address == "127.0.0.1"' }] },
   };
-  assert.deepEqual(await run(ports, [one]), [[{}, 1, "authorization failed"]]);
+  assert.deepEqual(await run(ports, [one]), [
+    [{}, 1, 'authorization failed: deny rules[0] is true (destination.port: 53, destination.address: "127.0.0.1")'],
+  ]);
   assert.equal(requests, 0);
 });
 

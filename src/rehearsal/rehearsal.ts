@@ -203,6 +203,7 @@ export class Rehearsal {
       traceLog: new TraceLog(output),
       log: output.logger("proxy"),
       accessLog: this.#records,
+      recorder: undefined,
       exports: { add() {} },
       sensitive: sensitiveHeaders(settings.sensitiveHeaders),
       policies: {

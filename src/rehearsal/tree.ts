@@ -78,6 +78,7 @@ function connectionTree({ events, splits, record, bind, serverName }: Run): Step
     name: `from ${record.source ?? "the client"}`,
     result: "no",
     reason: record.error,
+    ...(record.origin !== undefined && { origin: record.origin }),
     steps: [],
   };
   return [...shown, end];
