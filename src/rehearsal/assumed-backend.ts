@@ -23,7 +23,7 @@ export interface SentRequest {
 }
 
 /** What backends do. */
-export interface AssumedAnswers {
+interface AssumedAnswers {
   /** Asked for each connection and each request. `endpoint`: `host:port` */
   answerOf(endpoint: string): AssumedAnswer;
   /** A backend has a request and does not respond. */

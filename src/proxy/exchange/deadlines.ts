@@ -3,10 +3,10 @@
  * that a gRPC client has set by `grpc-timeout` covers the whole call, to the end of a stream: clients and backends enforce it too; the
  * gateway ends calls whose client is lost or whose backend ignores it.
  */
+import type { Milliseconds } from "../../base/durations.ts";
 import { type ErrorCode, GatewayError } from "../../base/errors.ts";
 import { getHeader, type HeaderList, setHeader } from "../../http/message/message.ts";
 import { latin1 } from "../../http/message/syntax.ts";
-import type { BackendCall } from "./exchange.ts";
 
 const FIELD = "grpc-timeout";
 /** Milliseconds of each unit. */
@@ -31,7 +31,7 @@ interface Owner {
   /** `performance.now()` ms. */
   readonly startedAt: number;
   readonly policyState: { readonly requestTimeout: number };
-  readonly call: Pick<BackendCall, "attemptTimeout" | "expireAttempt" | "expire"> | undefined;
+  readonly call: { readonly attemptTimeout: Milliseconds; expireAttempt(): void; expire(): void } | undefined;
   endPhase(error: GatewayError): void;
 }
 
