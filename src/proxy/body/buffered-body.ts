@@ -8,6 +8,7 @@ import { type ErrorCode, GatewayError } from "../../base/errors.ts";
 import { decimal, type HeaderList, type LocalReply, removeHeader, setHeader } from "../../http/message/message.ts";
 import { TUNNEL, UNKNOWN_LENGTH } from "../../http/stream.ts";
 import type { BodySink, BodyStage, BodyStart, IncomingBody } from "../../policies/contract/types.ts";
+import type { DecidingPolicy } from "../compile/provenance.ts";
 import type { ArrivingBody, BufferShare } from "./buffer-budget.ts";
 import { type StageOutput, Stages } from "./stages.ts";
 
@@ -30,8 +31,13 @@ export interface BodySide {
   pauseSource(): void;
   /** Also starts a source that has not been read from yet. */
   resumeSource(): void;
-  /** The body cannot continue: responds to the client, or aborts a response whose head has been sent. */
-  breakOff(answer: GatewayError | LocalReply): void;
+  /** The policy that runs. */
+  readonly running: DecidingPolicy | undefined;
+  /**
+   * The body cannot continue: responds to the client, or aborts a response whose head has been sent. `by`: the policy that wants it;
+   * undefined if none does.
+   */
+  breakOff(answer: GatewayError | LocalReply, by: DecidingPolicy | undefined): void;
 }
 
 /** Bytes that stages may yield before there is a destination; then the source is paused. */
@@ -181,7 +187,7 @@ export class BufferedBody implements IncomingBody, StageOutput, ArrivingBody {
     this.#dropsRest ||= replaced;
     this.#stages ??= new Stages(this);
     // A stage may yield bytes at once, so the held bytes were taken out before.
-    const stage = this.#stages.add(make);
+    const stage = this.#stages.add(make, this.#side.running);
     for (const chunk of chunks) stage.write(chunk);
     if (ended || replaced) stage.end(replaced ? [] : trailers);
     else this.#side.resumeSource();
@@ -248,8 +254,8 @@ export class BufferedBody implements IncomingBody, StageOutput, ArrivingBody {
     if (!this.#side.closed) this.#side.resumeSource();
   }
 
-  breakOff(answer: GatewayError | LocalReply): void {
-    this.#side.breakOff(answer);
+  breakOff(answer: GatewayError | LocalReply, by: DecidingPolicy | undefined): void {
+    this.#side.breakOff(answer, by);
   }
 
   #accept(buffer: Buffer, from: number, to: number): boolean {
@@ -302,7 +308,7 @@ export class BufferedBody implements IncomingBody, StageOutput, ArrivingBody {
   #reject(code: ErrorCode, detail?: string): void {
     this.#dropsRest = true;
     this.#clear();
-    this.#side.breakOff(new GatewayError(code, detail));
+    this.#side.breakOff(new GatewayError(code, detail), undefined);
   }
 
   /** Holds bytes for which the budget has no room: at most those of one read, because the source waits from now on. */

@@ -2,6 +2,7 @@
 import type { GatewayError } from "../../base/errors.ts";
 import type { HeaderList, LocalReply } from "../../http/message/message.ts";
 import type { BodySink, BodyStage } from "../../policies/contract/types.ts";
+import type { DecidingPolicy } from "../compile/provenance.ts";
 
 /** The body whose bytes pass through a chain of stages. */
 export interface StageOutput {
@@ -10,8 +11,8 @@ export interface StageOutput {
   finish(trailers: HeaderList): void;
   /** The first stage accepts bytes again. */
   resume(): void;
-  /** Ends the exchange in place of the body; see `BodySink`. */
-  breakOff(answer: GatewayError | LocalReply): void;
+  /** Ends the exchange in place of the body; see `BodySink`. `by`: the policy whose stage does. */
+  breakOff(answer: GatewayError | LocalReply, by: DecidingPolicy | undefined): void;
 }
 
 /** The stages of one body, in the order in which policies added them. Each writes to the next, the last to the body. */
@@ -29,9 +30,9 @@ export class Stages {
     return this.#first === undefined;
   }
 
-  /** Appends a stage. Returns it, so that bytes that were held can be written to it. */
-  add(make: (sink: BodySink) => BodyStage): BodyStage {
-    const sink = new Sink(this.#body, this.#lastStage);
+  /** Appends a stage of the policy `by`. Returns it, so that bytes that were held can be written to it. */
+  add(make: (sink: BodySink) => BodyStage, by: DecidingPolicy | undefined): BodyStage {
+    const sink = new Sink(this.#body, this.#lastStage, by);
     const stage = make(sink);
     if (this.#last === undefined) this.#first = stage;
     else this.#last.next = stage;
@@ -62,10 +63,12 @@ class Sink implements BodySink {
   readonly #body: StageOutput;
   /** The stage that writes to the owner of this sink. */
   readonly #previous: BodyStage | undefined;
+  readonly #by: DecidingPolicy | undefined;
 
-  constructor(body: StageOutput, previous: BodyStage | undefined) {
+  constructor(body: StageOutput, previous: BodyStage | undefined, by: DecidingPolicy | undefined) {
     this.#body = body;
     this.#previous = previous;
+    this.#by = by;
   }
 
   write(bytes: Uint8Array): boolean {
@@ -82,6 +85,6 @@ class Sink implements BodySink {
     else this.#previous.onDrain();
   }
   breakOff(answer: GatewayError | LocalReply): void {
-    this.#body.breakOff(answer);
+    this.#body.breakOff(answer, this.#by);
   }
 }

@@ -45,7 +45,7 @@ interface ChosenForConnection {
 
 /** A policy, and its rule if it has some, by its position among those of all levels. */
 export interface DecidingPolicy {
-  readonly policy: SetKey;
+  readonly kind: SetKey;
   readonly phase: Phase;
   readonly rule?: number | undefined;
 }
@@ -83,8 +83,11 @@ const IN_FRONTEND: { readonly [Code in ErrorCode]?: keyof FrontendOrigins } = {
 };
 
 /** Where the setting of client connections was written that an error of this code is about; undefined: nowhere, or it is about none. */
-export function originInFrontend(code: ErrorCode, { origins = {} }: Pick<Frontend, "origins">): Origin | undefined {
-  const field = IN_FRONTEND[code];
+export function originInFrontend(
+  code: ErrorCode | undefined,
+  { origins = {} }: Pick<Frontend, "origins">,
+): Origin | undefined {
+  const field = code && IN_FRONTEND[code];
   return field && origins[field]?.[0];
 }
 
@@ -162,15 +165,15 @@ export class Provenance {
     return backend === undefined ? {} : this.#ofBackend(route, backend);
   }
 
-  /** What ended a request with an error of this code. `decider`: undefined if no policy and no match did. */
-  ofError(code: ErrorCode, decider: Decider | undefined, chosen: Chosen): Origin | undefined {
+  /** What ended a request with an error. `code`: undefined if it has none. `decider`: undefined if no policy and no match did. */
+  ofError(code: ErrorCode | undefined, decider: Decider | undefined, chosen: Chosen): Origin | undefined {
     if (decider !== undefined)
       return "route" in decider ? this.originOf(decider.route) : this.ofPolicy(decider, chosen);
     const { listener, route, backend } = chosen;
-    const about = ABOUT[code];
+    const about = code && ABOUT[code];
     if (about === undefined) return undefined;
     if (route === undefined) return this.#ofNoRoute(code, listener);
-    if (about === "timeout") return this.ofPolicy({ policy: "timeout", phase: "route" }, chosen);
+    if (about === "timeout") return this.ofPolicy({ kind: "timeout", phase: "route" }, chosen);
     return (about === "backend" ? this.originOfBackend(route, backend) : undefined) ?? this.originOf(route);
   }
 
@@ -185,7 +188,7 @@ export class Provenance {
   }
 
   /** Without any route to compare, the listener has decided. */
-  #ofNoRoute(code: ErrorCode, listener: Chosen["listener"]): Origin | undefined {
+  #ofNoRoute(code: ErrorCode | undefined, listener: Chosen["listener"]): Origin | undefined {
     return code === "TG_ROUTE_NOT_FOUND" && listener !== undefined ? this.originOfListener(listener.key) : undefined;
   }
 
@@ -197,8 +200,8 @@ export class Provenance {
     return own && originOfBackend(written?.origin, index, own.at);
   }
 
-  ofPolicy({ policy, phase, rule = 0 }: DecidingPolicy, chosen: Chosen): Origin | undefined {
-    return this.ofPhase(phase, chosen)[policy]?.[rule];
+  ofPolicy({ kind, phase, rule = 0 }: DecidingPolicy, chosen: Chosen): Origin | undefined {
+    return this.ofPhase(phase, chosen)[kind]?.[rule];
   }
 
   #ofListener(key: string): PolicyOrigins {

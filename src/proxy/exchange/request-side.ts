@@ -19,8 +19,10 @@ import type { BufferShare } from "../body/buffer-budget.ts";
 import { type BodyDestination, type BodySide, BufferedBody } from "../body/buffered-body.ts";
 import type { RecordedBodies } from "../body/recorded-bodies.ts";
 import type { CompiledBind } from "../compile/compiled.ts";
+import type { DecidingPolicy } from "../compile/provenance.ts";
 import { dropFromTrailers, dropLookalikes, dropUnderscores } from "../fields/client-fields.ts";
 import type { RequestTrace } from "../trace/request-trace.ts";
+import type { Result } from "./result.ts";
 
 /** What the request's side needs of its exchange. */
 interface Owner {
@@ -32,6 +34,7 @@ interface Owner {
   readonly bufferShare: BufferShare;
   readonly closed: boolean;
   readonly call: { readonly upstream: Upstream | undefined } | undefined;
+  readonly result: Pick<Result, "running" | "thrower">;
   endPhase(answer: GatewayError | LocalReply): void;
 }
 
@@ -210,7 +213,12 @@ export class RequestSide implements BodySide {
     downstream.sendInformational(100, []);
   }
 
-  breakOff(answer: GatewayError | LocalReply): void {
+  get running(): DecidingPolicy | undefined {
+    return this.#exchange.result.running;
+  }
+
+  breakOff(answer: GatewayError | LocalReply, by: DecidingPolicy | undefined): void {
+    this.#exchange.result.thrower = by;
     this.#exchange.endPhase(answer);
   }
 }

@@ -22,7 +22,9 @@ import type { Upstream } from "../../upstream/connections/upstream.ts";
 import type { BufferShare } from "../body/buffer-budget.ts";
 import { type BodyDestination, type BodySide, BufferedBody } from "../body/buffered-body.ts";
 import type { RecordedBodies } from "../body/recorded-bodies.ts";
+import type { DecidingPolicy } from "../compile/provenance.ts";
 import type { RequestTrace } from "../trace/request-trace.ts";
+import type { Result } from "./result.ts";
 
 /** What the response's side needs of its exchange. */
 interface Owner {
@@ -34,7 +36,7 @@ interface Owner {
   readonly closed: boolean;
   readonly call: { readonly upstream: Upstream | undefined } | undefined;
   readonly requestSide: { readonly complete: boolean; openTunnel(): void };
-  readonly result: { status: number };
+  readonly result: Pick<Result, "status" | "running" | "thrower">;
   responseComplete(): void;
   endPhase(answer: GatewayError | LocalReply): void;
 }
@@ -310,7 +312,12 @@ export class ResponseSide implements BodySide, BodyDestination {
     this.#exchange.call?.upstream?.resume();
   }
 
-  breakOff(answer: GatewayError | LocalReply): void {
+  get running(): DecidingPolicy | undefined {
+    return this.#exchange.result.running;
+  }
+
+  breakOff(answer: GatewayError | LocalReply, by: DecidingPolicy | undefined): void {
+    this.#exchange.result.thrower = by;
     this.#exchange.endPhase(answer);
   }
 }

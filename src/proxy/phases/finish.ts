@@ -135,10 +135,10 @@ function factsOf(exchange: Over, time: number): AccessRecord {
   };
 }
 
-function originOfError({ code, decider }: Over["result"], { bind, selected, services }: Over): Origin | undefined {
-  return code === undefined || !services.accessLog.explains
-    ? undefined
-    : (bind.provenance.ofError(code, decider, selected) ?? originInFrontend(code, bind.frontend));
+function originOfError({ error, code, decider }: Over["result"], exchange: Over): Origin | undefined {
+  const { bind, selected, services } = exchange;
+  if (error === undefined || !services.accessLog.explains) return undefined;
+  return bind.provenance.ofError(code, decider, selected) ?? originInFrontend(code, bind.frontend);
 }
 
 /** `authorization:deny …` for each shadow policy that does not allow the request, without repetitions by retries; undefined if all do. */
@@ -148,7 +148,7 @@ function shownShadows(decisions: readonly ShadowDecision[], exchange: Over): rea
     if (verdict === "allow") return [];
     const log = services.accessLog;
     const origin = log.explains
-      ? bind.provenance.ofPolicy({ policy: shadowKey(kind), phase, rule }, selected)
+      ? bind.provenance.ofPolicy({ kind: shadowKey(kind), phase, rule }, selected)
       : undefined;
     const why = log.errorField(reason, code, origin);
     return [why === undefined ? `${kind}:${verdict}` : `${kind}:${verdict} ${why}`];
