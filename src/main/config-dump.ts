@@ -377,6 +377,7 @@ export function dumpSettings(
     },
     overload: withDurations(settings.overload, "maxEventLoopLag"),
     expressions: withDurations(settings.expressions, "perRequest"),
+    recorder: settings.recorder,
     dynamicCaCertCache: withDurations(settings.leafCaching, "ttl"),
     customFunctions,
     ...(settings.xds !== undefined && { xds: dumpXds(settings.xds) }),

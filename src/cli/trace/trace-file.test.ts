@@ -128,9 +128,9 @@ test("diff exits with 1 and prints what differs, or says that nothing does", asy
     "  … 19 equal lines",
     "  ✓ request POST http://shop.example.com/cart?debug=1",
     "- ✓ endpoint 127.0.0.1:9000  status 503",
-    "- ✗ response 503",
+    "- ✗ response 503  by the backend",
     "+ ✓ endpoint 127.0.0.1:9000  status 502",
-    "+ ✗ response 502",
+    "+ ✗ response 502  by the backend",
   ]);
   const json = await invoke(["trace", "diff", "--json", path, "-"], other);
   const { same, omitted, lines } = JSON.parse(json.stdout);

@@ -45,6 +45,8 @@ export class RequestSide implements BodySide {
   readonly #exchange: Owner;
   /** Path and query as the client sent them: policies rewrite those of the request. */
   readonly arrivedTarget: string;
+  /** The same without query. */
+  readonly arrivedPath: string;
   /** The last byte of the body has arrived, or the client has ended its direction of a tunnel. */
   complete: boolean;
   /** The body, if a policy reads, replaces or pipes it, or a copy is kept for another attempt. */
@@ -59,6 +61,7 @@ export class RequestSide implements BodySide {
     const { request, downstream } = exchange;
     this.#exchange = exchange;
     this.arrivedTarget = request.path + request.search;
+    this.arrivedPath = request.path;
     this.complete = downstream.requestLength === 0;
   }
 

@@ -17,6 +17,7 @@ import type { SeriesCache } from "../compile/series-cache.ts";
 import type { Exchange } from "../exchange/exchange.ts";
 import type { Services } from "../services/services.ts";
 import { isLogged, logAccess } from "../telemetry/log-access.ts";
+import { recordRequest } from "./record-request.ts";
 
 /** An exchange that is only read. */
 type Over = Readonly<Omit<Exchange, "close" | "endPhase" | "start">>;
@@ -28,7 +29,9 @@ export function finish(exchange: Exchange): undefined {
   const { shadowed } = policyState;
   result.endedAt = performance.now();
   services.metrics.inFlight.count--;
-  count(exchange);
+  const series = seriesOf(exchange);
+  count(exchange, series);
+  if (services.recorder !== undefined) recordRequest(exchange, series.placeIn(services.recorder), services.recorder);
   if (shadowed?.pending === undefined) report(exchange);
   else reportAfter(shadowed.pending, exchange);
 }
@@ -59,10 +62,9 @@ function countShadows(exchange: Over, decisions: readonly ShadowDecision[]): voi
 }
 
 /** Counts the request with the most specific labels: those of its backend, otherwise of route, listener or bind. */
-function count(exchange: Over): void {
+function count(exchange: Over, cache: SeriesCache): void {
   const { services, request, result, startedAt, call, responseSide } = exchange;
   const { status, reason, endedAt } = result;
-  const cache = seriesOf(exchange);
   const custom = services.customLabels?.read(exchange.shown);
   const { method } = request;
   const series =
