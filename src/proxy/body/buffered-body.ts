@@ -7,8 +7,8 @@ import { CollectedBytes, NO_BYTES } from "../../base/collected-bytes.ts";
 import { type ErrorCode, GatewayError } from "../../base/errors.ts";
 import { decimal, type HeaderList, type LocalReply, removeHeader, setHeader } from "../../http/message/message.ts";
 import { TUNNEL, UNKNOWN_LENGTH } from "../../http/stream.ts";
+import type { CompiledPolicy } from "../../policies/compile.ts";
 import type { BodySink, BodyStage, BodyStart, IncomingBody } from "../../policies/contract/types.ts";
-import type { DecidingPolicy } from "../compile/provenance.ts";
 import type { ArrivingBody, BufferShare } from "./buffer-budget.ts";
 import { type StageOutput, Stages } from "./stages.ts";
 
@@ -32,12 +32,12 @@ export interface BodySide {
   /** Also starts a source that has not been read from yet. */
   resumeSource(): void;
   /** The policy that runs. */
-  readonly running: DecidingPolicy | undefined;
+  readonly running: CompiledPolicy | undefined;
   /**
    * The body cannot continue: responds to the client, or aborts a response whose head has been sent. `by`: the policy that wants it;
    * undefined if none does.
    */
-  breakOff(answer: GatewayError | LocalReply, by: DecidingPolicy | undefined): void;
+  breakOff(answer: GatewayError | LocalReply, by: CompiledPolicy | undefined): void;
 }
 
 /** Bytes that stages may yield before there is a destination; then the source is paused. */
@@ -254,7 +254,7 @@ export class BufferedBody implements IncomingBody, StageOutput, ArrivingBody {
     if (!this.#side.closed) this.#side.resumeSource();
   }
 
-  breakOff(answer: GatewayError | LocalReply, by: DecidingPolicy | undefined): void {
+  breakOff(answer: GatewayError | LocalReply, by: CompiledPolicy | undefined): void {
     this.#side.breakOff(answer, by);
   }
 

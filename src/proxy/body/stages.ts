@@ -1,8 +1,8 @@
 /** The chain of transformations that the bytes of a body pass through. */
 import type { GatewayError } from "../../base/errors.ts";
 import type { HeaderList, LocalReply } from "../../http/message/message.ts";
+import type { CompiledPolicy } from "../../policies/compile.ts";
 import type { BodySink, BodyStage } from "../../policies/contract/types.ts";
-import type { DecidingPolicy } from "../compile/provenance.ts";
 
 /** The body whose bytes pass through a chain of stages. */
 export interface StageOutput {
@@ -12,7 +12,7 @@ export interface StageOutput {
   /** The first stage accepts bytes again. */
   resume(): void;
   /** Ends the exchange in place of the body; see `BodySink`. `by`: the policy whose stage does. */
-  breakOff(answer: GatewayError | LocalReply, by: DecidingPolicy | undefined): void;
+  breakOff(answer: GatewayError | LocalReply, by: CompiledPolicy | undefined): void;
 }
 
 /** The stages of one body, in the order in which policies added them. Each writes to the next, the last to the body. */
@@ -31,7 +31,7 @@ export class Stages {
   }
 
   /** Appends a stage of the policy `by`. Returns it, so that bytes that were held can be written to it. */
-  add(make: (sink: BodySink) => BodyStage, by: DecidingPolicy | undefined): BodyStage {
+  add(make: (sink: BodySink) => BodyStage, by: CompiledPolicy | undefined): BodyStage {
     const sink = new Sink(this.#body, this.#lastStage, by);
     const stage = make(sink);
     if (this.#last === undefined) this.#first = stage;
@@ -63,9 +63,9 @@ class Sink implements BodySink {
   readonly #body: StageOutput;
   /** The stage that writes to the owner of this sink. */
   readonly #previous: BodyStage | undefined;
-  readonly #by: DecidingPolicy | undefined;
+  readonly #by: CompiledPolicy | undefined;
 
-  constructor(body: StageOutput, previous: BodyStage | undefined, by: DecidingPolicy | undefined) {
+  constructor(body: StageOutput, previous: BodyStage | undefined, by: CompiledPolicy | undefined) {
     this.#body = body;
     this.#previous = previous;
     this.#by = by;

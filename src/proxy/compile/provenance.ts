@@ -166,25 +166,34 @@ export class Provenance {
   }
 
   /** What ended a request with an error. `code`: undefined if it has none. `decider`: undefined if no policy and no match did. */
-  ofError(code: ErrorCode | undefined, decider: Decider | undefined, chosen: Chosen): Origin | undefined {
+  ofError(
+    code: ErrorCode | undefined,
+    decider: Decider | undefined,
+    chosen: Chosen,
+    frontend: Pick<Frontend, "origins">,
+  ): Origin | undefined {
     if (decider !== undefined)
       return "route" in decider ? this.originOf(decider.route) : this.ofPolicy(decider, chosen);
     const { listener, route, backend } = chosen;
     const about = code && ABOUT[code];
-    if (about === undefined) return undefined;
+    if (about === undefined) return originInFrontend(code, frontend);
     if (route === undefined) return this.#ofNoRoute(code, listener);
     if (about === "timeout") return this.ofPolicy({ kind: "timeout", phase: "route" }, chosen);
     return (about === "backend" ? this.originOfBackend(route, backend) : undefined) ?? this.originOf(route);
   }
 
   /** What ended a connection or session without HTTP with an error of this code. */
-  ofConnectionError(code: ErrorCode, { listener, route, backend }: ChosenForConnection): Origin | undefined {
+  ofConnectionError(
+    code: ErrorCode,
+    { listener, route, backend }: ChosenForConnection,
+    frontend: Pick<Frontend, "origins">,
+  ): Origin | undefined {
     const about = ABOUT[code];
+    if (about === undefined) return originInFrontend(code, frontend);
     if (route === undefined) return this.#ofNoRoute(code, listener);
     const { origin, backends } = route;
     const index = backends.findIndex((each) => each === backend);
-    if (about === "backend" && index >= 0) return originOfBackend(origin, index);
-    return about && origin;
+    return about === "backend" && index >= 0 ? originOfBackend(origin, index) : origin;
   }
 
   /** Without any route to compare, the listener has decided. */

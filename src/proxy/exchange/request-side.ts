@@ -13,13 +13,13 @@ import {
   removeHeader,
 } from "../../http/message/message.ts";
 import { type Downstream, UNKNOWN_LENGTH } from "../../http/stream.ts";
+import type { CompiledPolicy } from "../../policies/compile.ts";
 import { dashed } from "../../policies/contract/own-fields.ts";
 import type { Upstream } from "../../upstream/connections/upstream.ts";
 import type { BufferShare } from "../body/buffer-budget.ts";
 import { type BodyDestination, type BodySide, BufferedBody } from "../body/buffered-body.ts";
 import type { RecordedBodies } from "../body/recorded-bodies.ts";
 import type { CompiledBind } from "../compile/compiled.ts";
-import type { DecidingPolicy } from "../compile/provenance.ts";
 import { dropFromTrailers, dropLookalikes, dropUnderscores } from "../fields/client-fields.ts";
 import type { RequestTrace } from "../trace/request-trace.ts";
 import type { Result } from "./result.ts";
@@ -216,11 +216,11 @@ export class RequestSide implements BodySide {
     downstream.sendInformational(100, []);
   }
 
-  get running(): DecidingPolicy | undefined {
+  get running(): CompiledPolicy | undefined {
     return this.#exchange.result.running;
   }
 
-  breakOff(answer: GatewayError | LocalReply, by: DecidingPolicy | undefined): void {
+  breakOff(answer: GatewayError | LocalReply, by: CompiledPolicy | undefined): void {
     this.#exchange.result.thrower = by;
     this.#exchange.endPhase(answer);
   }

@@ -16,13 +16,13 @@ import {
   type LocalReply,
 } from "../../http/message/message.ts";
 import { type Downstream, TUNNEL, UNKNOWN_LENGTH } from "../../http/stream.ts";
+import type { CompiledPolicy } from "../../policies/compile.ts";
 import { applyHeaderEdits, type HeaderEdit } from "../../policies/contract/header-edits.ts";
 import type { ResponseTranslation, TranslationStage } from "../../policies/contract/types.ts";
 import type { Upstream } from "../../upstream/connections/upstream.ts";
 import type { BufferShare } from "../body/buffer-budget.ts";
 import { type BodyDestination, type BodySide, BufferedBody } from "../body/buffered-body.ts";
 import type { RecordedBodies } from "../body/recorded-bodies.ts";
-import type { DecidingPolicy } from "../compile/provenance.ts";
 import type { RequestTrace } from "../trace/request-trace.ts";
 import type { Result } from "./result.ts";
 
@@ -312,11 +312,11 @@ export class ResponseSide implements BodySide, BodyDestination {
     this.#exchange.call?.upstream?.resume();
   }
 
-  get running(): DecidingPolicy | undefined {
+  get running(): CompiledPolicy | undefined {
     return this.#exchange.result.running;
   }
 
-  breakOff(answer: GatewayError | LocalReply, by: DecidingPolicy | undefined): void {
+  breakOff(answer: GatewayError | LocalReply, by: CompiledPolicy | undefined): void {
     this.#exchange.result.thrower = by;
     this.#exchange.endPhase(answer);
   }

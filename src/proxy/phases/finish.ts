@@ -140,7 +140,7 @@ function factsOf(exchange: Over, time: number): AccessRecord {
 function originOfError({ error, code, decider }: Over["result"], exchange: Over): Origin | undefined {
   const { bind, selected, services } = exchange;
   if (error === undefined || !services.accessLog.explains) return undefined;
-  return bind.provenance.ofError(code, decider, selected) ?? originInFrontend(code, bind.frontend);
+  return bind.provenance.ofError(code, decider, selected, bind.frontend);
 }
 
 /** `authorization:deny …` for each shadow policy that does not allow the request, without repetitions by retries; undefined if all do. */
