@@ -9,7 +9,6 @@ import { type BodyDestination, type BodySide, BufferedBody } from "./buffered-bo
 
 /** A side of an exchange that records what a body requests of it. */
 class Side implements BodySide, BodyDestination {
-  readonly running = undefined;
   closed = false;
   fromClient = false;
   destination: BodyDestination | undefined;

@@ -7,8 +7,7 @@ import { CollectedBytes, NO_BYTES } from "../../base/collected-bytes.ts";
 import { type ErrorCode, GatewayError } from "../../base/errors.ts";
 import { decimal, type HeaderList, type LocalReply, removeHeader, setHeader } from "../../http/message/message.ts";
 import { TUNNEL, UNKNOWN_LENGTH } from "../../http/stream.ts";
-import type { CompiledPolicy } from "../../policies/compile.ts";
-import type { BodySink, BodyStage, BodyStart, IncomingBody } from "../../policies/contract/types.ts";
+import type { BodySink, BodyStage, BodyStart, IncomingBody, StageOwner } from "../../policies/contract/types.ts";
 import type { ArrivingBody, BufferShare } from "./buffer-budget.ts";
 import { type StageOutput, Stages } from "./stages.ts";
 
@@ -31,13 +30,8 @@ export interface BodySide {
   pauseSource(): void;
   /** Also starts a source that has not been read from yet. */
   resumeSource(): void;
-  /** The policy that runs. */
-  readonly running: CompiledPolicy | undefined;
-  /**
-   * The body cannot continue: responds to the client, or aborts a response whose head has been sent. `by`: the policy that wants it;
-   * undefined if none does.
-   */
-  breakOff(answer: GatewayError | LocalReply, by: CompiledPolicy | undefined): void;
+  /** The body cannot continue: responds to the client, or aborts a response whose head has been sent. */
+  breakOff(answer: GatewayError | LocalReply, owner?: StageOwner): void;
 }
 
 /** Bytes that stages may yield before there is a destination; then the source is paused. */
@@ -187,7 +181,7 @@ export class BufferedBody implements IncomingBody, StageOutput, ArrivingBody {
     this.#dropsRest ||= replaced;
     this.#stages ??= new Stages(this);
     // A stage may yield bytes at once, so the held bytes were taken out before.
-    const stage = this.#stages.add(make, this.#side.running);
+    const stage = this.#stages.add(make);
     for (const chunk of chunks) stage.write(chunk);
     if (ended || replaced) stage.end(replaced ? [] : trailers);
     else this.#side.resumeSource();
@@ -254,8 +248,8 @@ export class BufferedBody implements IncomingBody, StageOutput, ArrivingBody {
     if (!this.#side.closed) this.#side.resumeSource();
   }
 
-  breakOff(answer: GatewayError | LocalReply, by: CompiledPolicy | undefined): void {
-    this.#side.breakOff(answer, by);
+  breakOff(answer: GatewayError | LocalReply, owner?: StageOwner): void {
+    this.#side.breakOff(answer, owner);
   }
 
   #accept(buffer: Buffer, from: number, to: number): boolean {
@@ -308,7 +302,7 @@ export class BufferedBody implements IncomingBody, StageOutput, ArrivingBody {
   #reject(code: ErrorCode, detail?: string): void {
     this.#dropsRest = true;
     this.#clear();
-    this.#side.breakOff(new GatewayError(code, detail), undefined);
+    this.#side.breakOff(new GatewayError(code, detail));
   }
 
   /** Holds bytes for which the budget has no room: at most those of one read, because the source waits from now on. */

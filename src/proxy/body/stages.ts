@@ -1,8 +1,7 @@
 /** The chain of transformations that the bytes of a body pass through. */
 import type { GatewayError } from "../../base/errors.ts";
 import type { HeaderList, LocalReply } from "../../http/message/message.ts";
-import type { CompiledPolicy } from "../../policies/compile.ts";
-import type { BodySink, BodyStage } from "../../policies/contract/types.ts";
+import type { BodySink, BodyStage, StageOwner } from "../../policies/contract/types.ts";
 
 /** The body whose bytes pass through a chain of stages. */
 export interface StageOutput {
@@ -11,8 +10,8 @@ export interface StageOutput {
   finish(trailers: HeaderList): void;
   /** The first stage accepts bytes again. */
   resume(): void;
-  /** Ends the exchange in place of the body; see `BodySink`. `by`: the policy whose stage does. */
-  breakOff(answer: GatewayError | LocalReply, by: CompiledPolicy | undefined): void;
+  /** Ends the exchange in place of the body; see `BodySink`. */
+  breakOff(answer: GatewayError | LocalReply, owner?: StageOwner): void;
 }
 
 /** The stages of one body, in the order in which policies added them. Each writes to the next, the last to the body. */
@@ -30,9 +29,9 @@ export class Stages {
     return this.#first === undefined;
   }
 
-  /** Appends a stage of the policy `by`. Returns it, so that bytes that were held can be written to it. */
-  add(make: (sink: BodySink) => BodyStage, by: CompiledPolicy | undefined): BodyStage {
-    const sink = new Sink(this.#body, this.#lastStage, by);
+  /** Appends a stage. Returns it, so that bytes that were held can be written to it. */
+  add(make: (sink: BodySink) => BodyStage): BodyStage {
+    const sink = new Sink(this.#body, this.#lastStage);
     const stage = make(sink);
     if (this.#last === undefined) this.#first = stage;
     else this.#last.next = stage;
@@ -63,12 +62,10 @@ class Sink implements BodySink {
   readonly #body: StageOutput;
   /** The stage that writes to the owner of this sink. */
   readonly #previous: BodyStage | undefined;
-  readonly #by: CompiledPolicy | undefined;
 
-  constructor(body: StageOutput, previous: BodyStage | undefined, by: CompiledPolicy | undefined) {
+  constructor(body: StageOutput, previous: BodyStage | undefined) {
     this.#body = body;
     this.#previous = previous;
-    this.#by = by;
   }
 
   write(bytes: Uint8Array): boolean {
@@ -84,7 +81,7 @@ class Sink implements BodySink {
     if (this.#previous === undefined) this.#body.resume();
     else this.#previous.onDrain();
   }
-  breakOff(answer: GatewayError | LocalReply): void {
-    this.#body.breakOff(answer, this.#by);
+  breakOff(answer: GatewayError | LocalReply, owner?: StageOwner): void {
+    this.#body.breakOff(answer, owner);
   }
 }

@@ -45,7 +45,7 @@ interface ChosenForConnection {
 
 /** A policy, and its rule if it has some, by its position among those of all levels. */
 export interface DecidingPolicy {
-  readonly kind: SetKey;
+  readonly policy: SetKey;
   readonly phase: Phase;
   readonly rule?: number | undefined;
 }
@@ -178,7 +178,7 @@ export class Provenance {
     const about = code && ABOUT[code];
     if (about === undefined) return originInFrontend(code, frontend);
     if (route === undefined) return this.#ofNoRoute(code, listener);
-    if (about === "timeout") return this.ofPolicy({ kind: "timeout", phase: "route" }, chosen);
+    if (about === "timeout") return this.ofPolicy({ policy: "timeout", phase: "route" }, chosen);
     return (about === "backend" ? this.originOfBackend(route, backend) : undefined) ?? this.originOf(route);
   }
 
@@ -209,8 +209,8 @@ export class Provenance {
     return own && originOfBackend(written?.origin, index, own.at);
   }
 
-  ofPolicy({ kind, phase, rule = 0 }: DecidingPolicy, chosen: Chosen): Origin | undefined {
-    return this.ofPhase(phase, chosen)[kind]?.[rule];
+  ofPolicy({ policy, phase, rule = 0 }: DecidingPolicy, chosen: Chosen): Origin | undefined {
+    return this.ofPhase(phase, chosen)[policy]?.[rule];
   }
 
   #ofListener(key: string): PolicyOrigins {

@@ -13,8 +13,8 @@ import {
   removeHeader,
 } from "../../http/message/message.ts";
 import { type Downstream, UNKNOWN_LENGTH } from "../../http/stream.ts";
-import type { CompiledPolicy } from "../../policies/compile.ts";
 import { dashed } from "../../policies/contract/own-fields.ts";
+import type { StageOwner } from "../../policies/contract/types.ts";
 import type { Upstream } from "../../upstream/connections/upstream.ts";
 import type { BufferShare } from "../body/buffer-budget.ts";
 import { type BodyDestination, type BodySide, BufferedBody } from "../body/buffered-body.ts";
@@ -34,7 +34,7 @@ interface Owner {
   readonly bufferShare: BufferShare;
   readonly closed: boolean;
   readonly call: { readonly upstream: Upstream | undefined } | undefined;
-  readonly result: Pick<Result, "running" | "thrower">;
+  readonly result: Pick<Result, "thrower">;
   endPhase(answer: GatewayError | LocalReply): void;
 }
 
@@ -216,12 +216,8 @@ export class RequestSide implements BodySide {
     downstream.sendInformational(100, []);
   }
 
-  get running(): CompiledPolicy | undefined {
-    return this.#exchange.result.running;
-  }
-
-  breakOff(answer: GatewayError | LocalReply, by: CompiledPolicy | undefined): void {
-    this.#exchange.result.thrower = by;
+  breakOff(answer: GatewayError | LocalReply, owner?: StageOwner): void {
+    this.#exchange.result.thrower = owner;
     this.#exchange.endPhase(answer);
   }
 }

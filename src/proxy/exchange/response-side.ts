@@ -16,9 +16,8 @@ import {
   type LocalReply,
 } from "../../http/message/message.ts";
 import { type Downstream, TUNNEL, UNKNOWN_LENGTH } from "../../http/stream.ts";
-import type { CompiledPolicy } from "../../policies/compile.ts";
 import { applyHeaderEdits, type HeaderEdit } from "../../policies/contract/header-edits.ts";
-import type { ResponseTranslation, TranslationStage } from "../../policies/contract/types.ts";
+import type { ResponseTranslation, StageOwner, TranslationStage } from "../../policies/contract/types.ts";
 import type { Upstream } from "../../upstream/connections/upstream.ts";
 import type { BufferShare } from "../body/buffer-budget.ts";
 import { type BodyDestination, type BodySide, BufferedBody } from "../body/buffered-body.ts";
@@ -36,7 +35,7 @@ interface Owner {
   readonly closed: boolean;
   readonly call: { readonly upstream: Upstream | undefined } | undefined;
   readonly requestSide: { readonly complete: boolean; openTunnel(): void };
-  readonly result: Pick<Result, "status" | "running" | "thrower">;
+  readonly result: Pick<Result, "status" | "thrower">;
   responseComplete(): void;
   endPhase(answer: GatewayError | LocalReply): void;
 }
@@ -312,12 +311,8 @@ export class ResponseSide implements BodySide, BodyDestination {
     this.#exchange.call?.upstream?.resume();
   }
 
-  get running(): CompiledPolicy | undefined {
-    return this.#exchange.result.running;
-  }
-
-  breakOff(answer: GatewayError | LocalReply, by: CompiledPolicy | undefined): void {
-    this.#exchange.result.thrower = by;
+  breakOff(answer: GatewayError | LocalReply, owner?: StageOwner): void {
+    this.#exchange.result.thrower = owner;
     this.#exchange.endPhase(answer);
   }
 }

@@ -1,6 +1,5 @@
 /** How a request ended, for metrics, access log and traces. */
 import { ERRORS, type ErrorCode, type Explained, type Reason } from "../../base/errors.ts";
-import type { CompiledPolicy } from "../../policies/compile.ts";
 import type { Decider, DecidingPolicy } from "../compile/provenance.ts";
 
 export class Result {
@@ -14,8 +13,6 @@ export class Result {
   decider: Decider | undefined;
   /** The policy that has thrown or sent what is about to end the request. */
   thrower: DecidingPolicy | undefined;
-  /** The policy that runs, or waits. */
-  running: CompiledPolicy | undefined;
   /** `performance.now()` ms; 0 = not yet. */
   endedAt = 0;
 

@@ -150,7 +150,7 @@ function shownShadows(decisions: readonly ShadowDecision[], exchange: Over): rea
     if (verdict === "allow") return [];
     const log = services.accessLog;
     const origin = log.explains
-      ? bind.provenance.ofPolicy({ kind: shadowKey(kind), phase, rule }, selected)
+      ? bind.provenance.ofPolicy({ policy: shadowKey(kind), phase, rule }, selected)
       : undefined;
     const why = log.errorField(reason, code, origin);
     return [why === undefined ? `${kind}:${verdict}` : `${kind}:${verdict} ${why}`];

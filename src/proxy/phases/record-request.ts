@@ -44,9 +44,9 @@ export function recordRequest(exchange: Exchange, place: Place, recorder: Record
     fields.code = errorNumber(result.code);
     const { decider } = result;
     const origin = bind.provenance.ofError(result.code, decider, selected, bind.frontend);
-    const policy = decider !== undefined && "kind" in decider ? decider : undefined;
+    const policy = decider !== undefined && "policy" in decider ? decider : undefined;
     if (origin !== undefined || policy !== undefined)
-      fields.decider = recorder.decider({ policy: policy?.kind, phase: policy?.phase, rule: policy?.rule, origin });
+      fields.decider = recorder.decider({ policy: policy?.policy, phase: policy?.phase, rule: policy?.rule, origin });
   }
   const parent = exchange.span?.traceId ?? getHeader(request.headers, "traceparent");
   if (parent !== undefined) setTrace(fields, parent, exchange.span === undefined ? TRACE_ID : 0);

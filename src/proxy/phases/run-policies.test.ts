@@ -10,7 +10,6 @@ import type { CompiledPolicy } from "../../policies/compile.ts";
 import { type CompiledChain, NO_POLICIES } from "../../policies/compile.ts";
 import type { PolicySet } from "../../policies/policy-set.ts";
 import type { Exchange } from "../exchange/exchange.ts";
-import { Result } from "../exchange/result.ts";
 import { responsePolicies } from "./run-policies.ts";
 
 /** What of an exchange the response policies use; `policies`: of its route. */
@@ -21,7 +20,6 @@ function exchangeWith(policies: readonly Partial<CompiledPolicy>[], call: { answ
     selected: { route: {}, routePolicies, backend: undefined, listener: undefined },
     responseSide: { head: { status: 200, headers: [] }, hold() {} },
     call,
-    result: new Result(),
     trace: undefined,
   };
 }

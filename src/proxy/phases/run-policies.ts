@@ -8,7 +8,6 @@ import { type CompiledChain, NO_POLICIES, stageName } from "../../policies/compi
 import { isShadowKey } from "../../policies/contract/shadow.ts";
 import type { RequestOutcome } from "../../policies/contract/types.ts";
 import { bodyIfShort } from "../../policies/shared/expressions.ts";
-import type { DecidingPolicy } from "../compile/provenance.ts";
 import type { Exchange } from "../exchange/exchange.ts";
 import type { PhaseResult } from "../exchange/phase-result.ts";
 import { AFFINITY } from "../trace/decisions.ts";
@@ -63,10 +62,9 @@ function runChain(
   stage: string | undefined,
 ): undefined | LocalReply | Promise<undefined | LocalReply> {
   const { request } = chain;
-  const { phase: running, result } = exchange;
+  const { phase: running } = exchange;
   for (let i = from; i < request.length; i++) {
     const policy = request[i] as CompiledPolicy;
-    result.running = policy;
     let outcome: RequestOutcome;
     try {
       // A promise only where the policy has to wait: a turn of the event loop for each would cost every request.
@@ -89,15 +87,17 @@ function runChain(
     if (exchange.trace !== undefined) snapshot(exchange, policy);
     if (outcome !== undefined) return outcome;
   }
-  result.running = undefined;
   if (stage !== undefined) exchange.trace?.requestSnapshot(stage);
   return undefined;
 }
 
 /** Remembers the policy for the access log. Returns the error. */
-function thrownBy({ result }: Running, policy: DecidingPolicy, error: unknown): unknown {
-  result.thrower = policy;
-  result.running = undefined;
+function thrownBy(
+  { result }: Running,
+  { kind, phase }: Pick<CompiledPolicy, "kind" | "phase">,
+  error: unknown,
+): unknown {
+  result.thrower = { policy: kind, phase };
   return error;
 }
 
@@ -129,14 +129,13 @@ function runResponseChains(
   chain: number,
   from: number,
 ): undefined | Promise<undefined | LocalReply> {
-  const { phase: running, result } = exchange;
+  const { phase: running } = exchange;
   for (let c = chain; c < RESPONSE_CHAINS.length; c++) {
     const policies = RESPONSE_CHAINS[c]?.(exchange) ?? [];
     for (let i = c === chain ? from : 0; i < policies.length; i++) {
       const policy = policies[i] as CompiledPolicy;
       // Replies of the gateway do not pass through policies for responses of the upstream.
       if (policy.upstreamOnly === true && (exchange.call?.answeredAt ?? 0) === 0) continue;
-      result.running = policy;
       let outcome: ReturnType<NonNullable<CompiledPolicy["onResponse"]>>;
       try {
         outcome = policy.onResponse?.(exchange.policyView, response);
@@ -158,6 +157,5 @@ function runResponseChains(
       exchange.trace?.responseSnapshot(stageName(policy.kind, policy.phase), response);
     }
   }
-  result.running = undefined;
   return undefined;
 }
