@@ -170,7 +170,7 @@ export class UpstreamCall implements UpstreamWaiter, UpstreamEvents, WaitingCall
     this.#timeoutCovers = covers;
     if (!this.#send(false)) return false;
     // On a connection that is open, the send may have failed already.
-    if (timeoutMs > 0 && this.#state !== "idle") this.#timer = setTimeout(() => this.#expire(), timeoutMs);
+    if (timeoutMs > 0 && this.#state !== "idle") this.#timer = setTimeout(() => this.expire(), timeoutMs);
     return true;
   }
 
@@ -385,7 +385,8 @@ export class UpstreamCall implements UpstreamWaiter, UpstreamEvents, WaitingCall
     this.#caller.onCallFailure({ code, message, sent: false, answered: false, timedOut: false });
   }
 
-  #expire(): void {
+  /** The time that `start` allowed has passed. */
+  expire(): void {
     const sent = this.#state !== "waiting";
     this.timeOut();
     this.#caller.onCallFailure({
