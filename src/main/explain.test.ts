@@ -176,6 +176,9 @@ test("endpoints can be assumed to be healthy, unhealthy, or not there", async ()
   };
   const chosen = "✓ endpoint 10.0.0.1:8080  of default/shop.test:80, status 200";
   assert.ok((await run("endpoints=healthy")).includes(`\n${chosen}\n    – endpoint 10.0.0.2:8080  not chosen\n`));
+  const next = await run("response@10.0.0.1:8080=refused");
+  assert.match(next, /^GET \/ → 200 .* endpoint 10\.0\.0\.2:8080$/m);
+  assert.match(next, /^✗ endpoint 10\.0\.0\.1:8080 {2}of .*connection refused: that is assumed$/m);
   const ill = "unhealthy: that is assumed";
   const all = await run("endpoints=unhealthy");
   assert.ok(all.includes(`\n${chosen}, ${ill}\n    ✗ endpoint 10.0.0.2:8080  ${ill}\n`), all);
@@ -432,6 +435,30 @@ test("the response of the backend is assumed: retries happen as they would", asy
   assert.equal(code, 0);
 });
 
+test("a backend can be assumed to fail: it refuses connections, closes them, or does not respond in time", async () => {
+  const limits = { timeout: { requestTimeout: "10s", backendRequestTimeout: "4s" } };
+  const retried = [on("all", "/", { ...limits, retry: { attempts: 3, backoff: "1ms", codes: [503] } })];
+  const attemptsOf = (text: string) => text.match(/✗ endpoint /g)?.length;
+  const of = async (routes: Parameters<typeof explain>[0], answer: string) =>
+    (await explain(routes, ["--assume", `response=${answer}`], ["http://a/"])).stdout;
+  const refused = await of(retried, "refused");
+  assert.match(refused, /→ 503 .* upstream call failed: connection refused: that is assumed\n/);
+  assert.equal(attemptsOf(refused), 4);
+  const reset = await of([on("all", "/", {})], "reset");
+  assert.match(reset, /→ 503 .* upstream call failed: the upstream closed the connection\n/);
+  // Nothing takes that long: 4 + 4 s, then the rest of the 10 s.
+  const late = await of(retried, "timeout");
+  assert.match(late, /→ 504 .* request timeout\n/);
+  assert.equal(attemptsOf(late), 3);
+  assert.equal(late.match(/✗ endpoint \S+ {2}upstream call timeout$/gm)?.length, 2);
+  const { code, stderr } = await explain([on("all", "/", {})], ["--assume", "response=timeout"], ["http://a/"]);
+  assert.equal(code, 2);
+  assert.match(
+    stderr,
+    /^tracegate: the route default\/all waits .* because it has no timeout\nTry: .*give the route a timeout/,
+  );
+});
+
 test("around what happens: listeners that lost, policies in force and not reached, the split, what changes in the response", async () => {
   const policies = {
     timeout: { requestTimeout: "3s" },
@@ -585,12 +612,7 @@ const mistakes: readonly [args: readonly string[], words: readonly string[], err
     'networkExtAuthz cannot be "no"',
     "write --assume networkExtAuthz=allow or networkExtAuthz=deny",
   ],
-  [
-    ["--assume", "response@route=503"],
-    ["http://a/"],
-    'nothing can be assumed about "response@route"',
-    "write response",
-  ],
+  [["--assume", "random@route=0.5"], ["http://a/"], 'nothing can be assumed about "random@route"', "write random"],
   [
     ["--assume", "extAuthz@rout=deny"],
     ["http://a/"],

@@ -84,9 +84,8 @@ function stepOf({ message, severity, scope }: TraceEvent, all: readonly TraceEve
       return message.stage === "final request" ? sent(message.requestState) : undefined;
     case "backendCallStart": {
       if (scope !== undefined) return undefined;
-      const result = all
-        .slice(index)
-        .find((later) => later.message.type === "backendCallResult" && later.scope === undefined);
+      const own = all.slice(index + 1).filter((later) => later.scope === undefined);
+      const result = own.find(({ message: { type } }) => type === "backendCallResult" || type === "backendCallStart");
       const { result: passed, reason } = called(result?.message);
       const ofBackend = message.backend === undefined ? "" : `of ${message.backend}, `;
       return { kind: "endpoint", name: message.target, result: passed, reason: `${ofBackend}${reason}`, steps: [] };

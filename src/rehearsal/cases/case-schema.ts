@@ -76,7 +76,7 @@ const CREDENTIAL: Fields = { anyOf: [{ enum: ["valid", "invalid"] }, { type: "ob
 
 /** Values that can be assumed, as JSON Schema; `readAssumptions` reads them, and the texts that command lines have for them. */
 const VALUES: Readonly<Record<AssumptionName, Fields>> = {
-  response: { anyOf: RESPONSES },
+  response: { anyOf: [{ enum: ["refused", "reset", "timeout"] }, ...RESPONSES] },
   endpoints: {
     anyOf: [
       { enum: ["healthy", "unhealthy", "none"] },
@@ -109,12 +109,12 @@ const assumeSchema = z.record(z.string(), z.unknown()).meta({
       const here = { ...VALUES[name], description: `As \`${name}\`, but only at this place.` };
       return [
         [name, { ...VALUES[name], description: `About ${about}. Without it: ${otherwise}. Write ${ways}.` }],
-        ...(places === "routes" ? [] : places).map((place) => [placed(name, place), here]),
+        ...(typeof places === "string" ? [] : places).map((place) => [placed(name, place), here]),
       ];
     }),
   ),
   patternProperties: Object.fromEntries(
-    NAMES.filter((name) => ASSUMPTIONS[name].places === "routes").map((name) => [
+    NAMES.filter((name) => typeof ASSUMPTIONS[name].places === "string").map((name) => [
       `^${placed(name, ".+")}$`,
       VALUES[name],
     ]),
