@@ -42,7 +42,7 @@ export interface TraceRequest extends CallOptions {
 }
 
 /** Which records to find; `last` is a duration such as `5m`, `where` CEL. */
-export interface RequestsQuery {
+interface RequestsQuery {
   readonly where?: string | undefined;
   readonly last?: string | undefined;
   readonly route?: string | undefined;

@@ -38,7 +38,7 @@ function milliseconds(duration: number): string {
 }
 
 /** Requests that ended alike: on the same route, with the same status, for the same reason. */
-export interface RequestGroup {
+interface RequestGroup {
   /** Requests, those that were not kept included. */
   readonly count: number;
   /** Of all requests in the time of the records. */
@@ -59,7 +59,10 @@ export function groupsOf(records: readonly PodRecord[], total: number): readonly
       if (example === undefined) return [];
       const counted = group.map(({ leftOut = 0, notKept }) => (notKept === true ? 0 : 1 + leftOut));
       // What counts them may be older than the time in question.
-      const count = Math.max(group.length, counted.reduce((sum, each) => sum + each, 0));
+      const count = Math.max(
+        group.length,
+        counted.reduce((sum, each) => sum + each, 0),
+      );
       const { status, route = null } = example;
       return [{ count, share: total === 0 ? 0 : count / total, status, route, decidedBy: decided(example), example }];
     })
