@@ -101,7 +101,7 @@ for (const [, room = "", list = ""] of readText(PAGE).matchAll(/^\| `(src\/[\w/]
       }
   });
 
-test("there are the seven walks", () => {
+test("there are the eight walks", () => {
   assert.deepEqual(
     [...all.keys()],
     [
@@ -111,6 +111,7 @@ test("there are the seven walks", () => {
       "A configuration from a controller",
       "A trace event",
       "An explanation",
+      "A record",
       "A shutdown",
     ],
   );

@@ -7,6 +7,7 @@ import { checkLinks } from "./links.ts";
 import { checkLockfile } from "./lockfile.ts";
 import { checkMessages } from "./messages.ts";
 import { checkRooms } from "./rooms.ts";
+import { checkSentences } from "./sentences.ts";
 import { checkSizes } from "./sizes.ts";
 import { checkWords } from "./words.ts";
 
@@ -36,6 +37,7 @@ const STEPS: readonly { readonly name: string; readonly step: () => Result | Pro
   { name: "layers", step: checkLayers },
   { name: "exports", step: checkExports },
   { name: "rooms", step: checkRooms },
+  { name: "sentences", step: checkSentences },
   { name: "links", step: checkLinks },
   // These load the gateway's own modules: loaded late, one that does not load fails its own step only.
   { name: "generated files", step: async () => (await import("./generate.ts")).checkGenerated() },

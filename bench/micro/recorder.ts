@@ -17,7 +17,7 @@ const place = recorder.place({
   gateway: "default/default",
   listener: "http",
   route: "default/shop",
-  routeRule: "rule",
+  route_rule: "rule",
   backend: "default/cart",
 });
 const ids = Array.from({ length: 64 }, (_, i) => `0195f3a2-7c1e-4b7a-9d3e-0000${String(i).padStart(8, "0")}`);

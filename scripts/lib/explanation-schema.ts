@@ -27,7 +27,11 @@ const STEPS = { type: "array", items: { $ref: "#/$defs/step" } } as const;
 export const step: Docs<Step> = {
   kind: { schema: { enum: Object.keys(KINDS) }, text: "what decided or was chosen" },
   name: { schema: text, text: "its name as people know it, or its expression" },
-  key: { schema: text, text: "of a route: its key, as in the dump of the configuration", optional: true },
+  key: {
+    schema: text,
+    text: "of a route, or a listener that has lost: its key, as in the dump of the configuration",
+    optional: true,
+  },
   result: {
     schema: { enum: Object.keys(RESULTS) },
     text: "yes: passed, was chosen, is true or in force; unknown: depends on what is not known; notReached: comes after the end",

@@ -3,15 +3,34 @@ import { LINTS } from "../../src/translation/problems/lint-table.ts";
 /** docs/lints.md */
 export function lintPage(): string {
   const sections = Object.entries(LINTS).map(
-    ([code, { title, severity, meaning, remedy }]) =>
-      `## ${code}\n\n${title} (${severity}). ${meaning}\n\nRemedy: ${remedy}.`,
+    ([code, { title, meaning, remedy, ...more }]) =>
+      `## ${code}\n\n${title} (${severity(more)}). ${meaning}\n\n${remedyText(remedy)}`,
   );
   return `# Lints
 
-What \`tracegate check\` finds in a valid configuration that is most likely not intended. A finding has a code, a position, a text and
-often the places that explain it. Warnings do not make a configuration invalid; with \`--strict\` they are errors. Of a note the effect is often
+What is valid and most likely not intended. \`tracegate check\` finds it in a file: a finding has a code, a position, a text and often the
+places that explain it. Warnings do not make a configuration invalid; with \`--strict\` they are errors. Of a note the effect is often
 intended. [check.md](check.md) explains the command.
+
+On Kubernetes the controller finds the same in objects, and says so in the condition \`tracegate.dev/Findings\` of their status;
+[\`tgctl check gateway/NAME\`](tgctl.md) lists it. Where something of Kubernetes says or prevents it already, there is no such finding.
 
 ${sections.join("\n\n")}
 `;
+}
+
+function severity({ isNote }: { readonly isNote?: (...found: never[]) => boolean }): string {
+  return isNote === undefined ? "warning" : isNote.length === 0 ? "note" : "warning or note";
+}
+
+function remedyText({ file, objects }: (typeof LINTS)[keyof typeof LINTS]["remedy"]): string {
+  const inFile = general(file);
+  if (typeof objects === "object" && "instead" in objects)
+    return `Remedy: ${inFile}. On Kubernetes, ${objects.instead}.`;
+  const inObjects = general(objects);
+  return `Remedy: ${inFile}.${inObjects === inFile ? "" : ` In objects of Kubernetes: ${inObjects}.`}`;
+}
+
+function general(remedy: string | readonly [string, unknown]): string {
+  return typeof remedy === "string" ? remedy : remedy[0];
 }

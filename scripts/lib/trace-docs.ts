@@ -104,11 +104,11 @@ const EVENTS: Docs = {
           type: "array",
           items: {
             type: "object",
-            properties: { listener: text, reason: text, origin },
+            properties: { listener: text, name: text, reason: text, origin },
             required: ["listener", "reason"],
           },
         },
-        text: "only if no listener matches the host: `listener`, `reason`, `origin` of each",
+        text: "only if no listener matches the host: `listener`, its key, `name`, `reason`, `origin` of each",
         optional: true,
       },
       group: {

@@ -2,7 +2,7 @@ import type { IncomingMessage } from "node:http";
 import type { ListenAddress } from "../base/listen-address.ts";
 import type { Logger } from "../base/log.ts";
 import type { OwnSockets } from "../base/own-sockets.ts";
-import type { AdminPlane } from "./plane/plane.ts";
+import { AdminBadRequest, type AdminPlane } from "./plane/plane.ts";
 import { ADMIN_ROUTES } from "./routes/all.ts";
 import type { AdminMethod, AdminRoute } from "./routes/route.ts";
 import { corsHeaders, Guard } from "./server/guard.ts";
@@ -67,7 +67,9 @@ export async function dispatchTo<Plane>(
   signal: AbortSignal,
 ): Promise<Reply> {
   const [path = "", query = ""] = split(request.url ?? "");
-  const route = routes.get(path);
+  const cut = path.lastIndexOf("/") + 1;
+  const named = routes.get(path);
+  const route = named ?? (cut > 1 && cut < path.length ? routes.get(path.slice(0, cut)) : undefined);
   if (route === undefined) return textReply(404, `no such endpoint: ${path}; GET / lists all\n`);
   if (request.method === "OPTIONS" && "access-control-allow-origin" in corsHeaders(request)) return textReply(204, "");
   const method = route.methods.find((known) => known === request.method);
@@ -75,7 +77,16 @@ export async function dispatchTo<Plane>(
   const body = await readBody(request, route.maxBody);
   if (!Buffer.isBuffer(body)) return body;
   const parameters = new URLSearchParams(query);
-  return unknownParameter(route, parameters) ?? route.handle({ plane, method, query: parameters, body, signal });
+  const rest = named === undefined ? decoded(path.slice(cut)) : "";
+  return unknownParameter(route, parameters) ?? route.handle({ plane, method, rest, query: parameters, body, signal });
+}
+
+function decoded(segment: string): string {
+  try {
+    return decodeURIComponent(segment);
+  } catch {
+    throw new AdminBadRequest(`the path holds an invalid escape: ${segment}`);
+  }
 }
 
 /** A misspelled parameter must not silently do something else: `?levl=debug` would only show the level. */

@@ -186,6 +186,12 @@ export class GatewayError extends Error {
   }
 }
 
+/** The code of an error of Node.js, the system or OpenSSL, such as `ECONNREFUSED`. */
+export function codeOf(thrown: unknown): string | undefined {
+  const { code } = (thrown ?? {}) as { readonly code?: unknown };
+  return typeof code === "string" ? code : undefined;
+}
+
 /** A thrown value as an Error: JavaScript can throw anything. */
 export function asError(thrown: unknown): Error {
   return thrown instanceof Error ? thrown : new Error(String(thrown));

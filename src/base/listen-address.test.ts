@@ -35,7 +35,9 @@ test("an invalid address is rejected with what is wrong and what was expected", 
 
 test("without IPv6, the unspecified address becomes that of IPv4; no other address or error is replaced", async () => {
   const failing = (code: string) => (host: string) =>
-    host === "0.0.0.0" ? Promise.resolve(host) : Promise.reject(new Error(`listen ${code}: ${host}`));
+    host === "0.0.0.0"
+      ? Promise.resolve(host)
+      : Promise.reject(Object.assign(new Error(`listen ${code}: ${host}`), { code }));
   assert.equal(await listenAt("::", failing("EAFNOSUPPORT")), "0.0.0.0");
   await assert.rejects(listenAt("::", failing("EADDRINUSE")), /EADDRINUSE/);
   await assert.rejects(listenAt("::1", failing("EAFNOSUPPORT")), /EAFNOSUPPORT/);

@@ -1,5 +1,5 @@
 import { isIP } from "node:net";
-import { messageOf } from "./errors.ts";
+import { codeOf } from "./errors.ts";
 
 /** Where one of the gateway's own servers listens (`adminAddr`, `statsAddr`, `readinessAddr`; docs/configuration.md#config). */
 export type ListenAddress =
@@ -87,9 +87,11 @@ function invalid(text: string, what: string): Error {
   return new Error(`address "${text}" ${what}; ${GRAMMAR}`);
 }
 
-/** Whether listening at an IPv6 address failed because the system has no IPv6. The gRPC server has the code in its message only. */
+const WITHOUT_IPV6: ReadonlySet<string | undefined> = new Set(["EAFNOSUPPORT", "EADDRNOTAVAIL", "EINVAL"]);
+
+/** Whether listening at an IPv6 address failed because the system has no IPv6. */
 export function isWithoutIpv6(error: unknown): boolean {
-  return /\b(EAFNOSUPPORT|EADDRNOTAVAIL|EINVAL)\b/.test(messageOf(error));
+  return WITHOUT_IPV6.has(codeOf(error));
 }
 
 /** Listens at `host` by calling `listen`. `::` means any address: on a system without IPv6, that is `0.0.0.0`. */

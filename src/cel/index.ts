@@ -13,6 +13,7 @@ export {
   FINDINGS,
   type Findings,
   overlaid,
+  type RecordParts,
   type RequestParts,
   type ResponseParts,
   type SourceParts,

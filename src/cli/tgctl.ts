@@ -33,7 +33,7 @@ export function tgctl(loadTraceView: () => Promise<TraceView>): Program {
     environment: [
       ["TGCTL_ADMIN", "Address of the admin server on this machine, host:port or unix:/path; default localhost:15000"],
       ["KUBECONFIG", "Kubeconfig; if there is one, commands without --local are about the cluster"],
-      ["NO_COLOR", "When set, the full-screen view uses no colors"],
+      ["NO_COLOR", "When set, output in a terminal has no colors"],
     ],
     exitCodes: EXIT_CODES.map(({ code, meaning }) => [code, meaning]),
     version: (_form, context) => writeVersion(context),

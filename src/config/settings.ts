@@ -54,6 +54,12 @@ export interface Settings {
     readonly perRequest: number;
     readonly routeShare: number;
   };
+  readonly recorder: {
+    readonly off: boolean;
+    /** Bytes per worker. */
+    readonly recent: number;
+    readonly kept: number;
+  };
   readonly sensitiveHeaders: readonly string[];
   /** Where this process runs. */
   readonly locality: Locality;
@@ -144,6 +150,7 @@ export function resolveSettings(
     backend: { ...input.backend, poolMaxSize: input.backend.poolMaxSize, unixFolder: input.backend.unixFolder },
     overload: { ...input.overload, memoryLimit: input.overload.memoryLimit },
     expressions: input.expressions,
+    recorder: input.recorder,
     sensitiveHeaders: input.sensitiveHeaders,
     locality: ownLocality(env, { cluster: input.clusterId, network: input.network }),
     ...(xds !== undefined && { xds }),

@@ -84,7 +84,22 @@ export interface Frontend extends ConnectionLimits {
   readonly accessLog?: AccessLog;
   /** Which requests leave spans, and where they go; absent: none. */
   readonly tracing?: Tracing;
+  readonly origins?: FrontendOrigins;
 }
+
+/** Where each field of `frontendPolicies` that is configured was written, by its name there; of `networkAuthorization` each rule. */
+export type FrontendOrigins = { readonly [Field in FrontendField]?: readonly Origin[] };
+type FrontendField =
+  | "http"
+  | "tcp"
+  | "udp"
+  | "tls"
+  | "connect"
+  | "networkAuthorization"
+  | "networkExtAuthz"
+  | "proxyProtocol"
+  | "accessLog"
+  | "tracing";
 
 /** `frontendPolicies.udp`. */
 interface UdpLimits {

@@ -120,6 +120,7 @@ export function originOfBackend(route: Origin | undefined, index: number, at?: P
 }
 
 /** The field `path` of what is written at `origin`. */
-function below(origin: Origin | undefined, path: Path): Origin | undefined {
+export function below<Known extends Origin | undefined>(origin: Known, path: Path): Known;
+export function below(origin: Origin | undefined, path: Path): Origin | undefined {
   return origin && { ...origin, path: [...origin.path, ...path] };
 }

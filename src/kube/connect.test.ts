@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 import { TestApiServer } from "../../test/helpers/kube/api-server.ts";
-import { KubeError } from "./client.ts";
+import { KubeError, kubeError, type Method } from "./client.ts";
 import { connectCluster, findCluster, HttpKubeClient } from "./connect.ts";
 import { inClusterAccess } from "./credentials.ts";
 
@@ -128,5 +128,26 @@ test("a kubeconfig names server, namespace and credentials; errors name the file
     await assert.rejects(findCluster({ HOME: folder }), /no cluster is configured: KUBECONFIG is not set/);
   } finally {
     rmSync(folder, { recursive: true });
+  }
+});
+
+test("an error says what a Role must allow, with Kubernetes' verbs", () => {
+  const pods = "/api/v1/namespaces/shop/pods";
+  const cases = {
+    [`GET ${pods}?limit=500`]: "list pods shop",
+    [`GET ${pods}?watch=true`]: "watch pods shop",
+    [`GET ${pods}/web-0`]: "get pods shop",
+    [`POST ${pods}/web-0/eviction`]: "create pods/eviction shop",
+    [`DELETE ${pods}`]: "deletecollection pods shop",
+    [`DELETE ${pods}/web-0`]: "delete pods shop",
+    "GET /api/v1/namespaces/shop": "get namespaces ",
+    "PATCH /apis/gateway.networking.k8s.io/v1/gatewayclasses/tracegate/status": "patch gatewayclasses/status ",
+    "PUT /apis/coordination.k8s.io/v1/namespaces/a%20b/leases/x": "update leases a b",
+    "GET /version": "",
+  };
+  for (const [request, expected] of Object.entries(cases)) {
+    const [method = "", path = ""] = request.split(" ");
+    const { access } = kubeError(403, "no", method as Method, path);
+    assert.equal(access === undefined ? "" : `${access.verb} ${access.resource} ${access.namespace ?? ""}`, expected);
   }
 });

@@ -115,7 +115,7 @@ export class HttpKubeClient implements KubeClient {
       const status = response.statusCode ?? 0;
       if (status < 300) return parse<T>(text, response);
       const pause = attempt < MAX_REPEATS ? retryAfter(response) : undefined;
-      if (pause === undefined) throw kubeError(status, text, `${method} ${send.path}`);
+      if (pause === undefined) throw kubeError(status, text, method, send.path);
       await delay(pause, undefined, signal === undefined ? {} : { signal });
     }
   }
@@ -135,7 +135,7 @@ export class HttpKubeClient implements KubeClient {
     };
     const response = await this.#open(send);
     const status = response.statusCode ?? 0;
-    if (status >= 300) throw kubeError(status, await bodyOf(response, send), `GET ${path}`);
+    if (status >= 300) throw kubeError(status, await bodyOf(response, send), send.method, send.path);
     try {
       yield* jsonLines<WatchEvent<T>>(response);
     } catch (error) {

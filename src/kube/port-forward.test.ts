@@ -4,8 +4,8 @@ import { type AddressInfo, connect, createServer, type Server, type Socket } fro
 import { buffer } from "node:stream/consumers";
 import { type TestContext, test } from "node:test";
 import { TestApiServer } from "../../test/helpers/kube/api-server.ts";
-import { KubeError } from "./client.ts";
-import { PodConnectionError, PortForward } from "./port-forward.ts";
+import { KubeError, PodConnectionError } from "./client.ts";
+import { PortForward } from "./port-forward.ts";
 
 const TARGET = { namespace: "shop", pod: "web-1", port: 80 };
 

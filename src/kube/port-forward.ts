@@ -6,7 +6,7 @@
 import { type AddressInfo, createServer, type Server, type Socket } from "node:net";
 import { type RawData, WebSocket } from "ws";
 import { messageOf } from "../base/errors.ts";
-import { KubeError, kubeError, resourcePath } from "./client.ts";
+import { KubeError, kubeError, PodConnectionError, resourcePath } from "./client.ts";
 import type { ClusterAccess } from "./credentials.ts";
 import { RESOURCES } from "./resources.ts";
 
@@ -72,9 +72,6 @@ interface State {
   failure: Error | undefined;
   readonly sockets: Set<Socket>;
 }
-
-/** The kubelet could not connect to the port, or lost the connection; the message is its own. */
-export class PodConnectionError extends Error {}
 
 /** Carries one connection. Resolves when it is closed; rejects when the API server or the kubelet report an error. */
 async function forward(socket: Socket, access: ClusterAccess, target: PodPort): Promise<void> {
@@ -145,7 +142,7 @@ async function connect(access: ClusterAccess, { namespace, pod, port }: PodPort)
       text = (text + part).slice(0, MAX_ERROR_TEXT);
     });
     response.once("close", () => {
-      reject(kubeError(response.statusCode ?? 0, text, `GET ${path}`));
+      reject(kubeError(response.statusCode ?? 0, text, "GET", path));
       request.destroy();
     });
   });

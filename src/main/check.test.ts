@@ -133,7 +133,7 @@ test("a difference: what was expected, what came, and what decided; secrets are 
 ✗ admins only  cases.yaml:2:5
     status: expected 200, got 403
     ✗ policy authorization  require rules[0] is not true  gateway.yaml:23
-        ✗ rule require request.headers["x-user"] == "admin"  gateway.yaml:25
+        ✗ rule require request.headers["x-user"] == "admin" → false  gateway.yaml:25
             request.headers["x-user"] → "joe"
 ✗ another route  cases.yaml:9:5
     route: expected "admin", got "default/default/bind/8080/web/default/all"
@@ -232,7 +232,7 @@ test("JUnit's XML and JSON have the same results", async () => {
     <testcase name="a &quot;name&quot; &amp; &lt;more&gt;" classname="cases.yaml" file="cases.yaml" line="8" time="T">
       <failure message="status: expected 200, got 403">status: expected 200, got 403
 ✗ policy authorization  require rules[0] is not true  gateway.yaml:23
-    ✗ rule require request.headers[&quot;x-user&quot;] == &quot;admin&quot;  gateway.yaml:25
+    ✗ rule require request.headers[&quot;x-user&quot;] == &quot;admin&quot; → false  gateway.yaml:25
         request.headers[&quot;x-user&quot;] → &quot;joe&quot;</failure>
     </testcase>
   </testsuite>

@@ -19,7 +19,7 @@ import type {
   Tracing,
   ValueMatch,
 } from "../ir/ir.ts";
-import { type Containers, originsOf } from "../ir/origins.ts";
+import { type Containers, originOfBackend, originsOf } from "../ir/origins.ts";
 import { redactCalling } from "../policies/calls/redact.ts";
 import { isShadowKey, writtenKind } from "../policies/contract/shadow.ts";
 import { redactAuthz } from "../policies/ext-authz/index.ts";
@@ -79,16 +79,16 @@ function dumpBackends(ir: Ir, context: Context, endpoints: EndpointsDump): Field
   const listeners = ir.binds.flatMap((bind) => bind.listeners);
   const routes = [...listeners, ...ir.routeGroups].flatMap((owner): readonly (Route | TcpRoute)[] => owner.routes);
   routes.push(...listeners.flatMap(({ tcpRoutes }) => tcpRoutes));
-  const used = Map.groupBy(
-    routes.flatMap((route) => route.backends),
-    ({ key }) => key,
+  const uses = routes.flatMap(({ origin, backends }) =>
+    backends.map((backend, i) => ({ ...backend, origin: originOfBackend(origin, i, backend.at) })),
   );
+  const used = Map.groupBy(uses, ({ key }) => key);
   const named = new Set(ir.backends.map(({ key }) => key));
   const inRoutes = [...used.values()].flatMap((uses) =>
     uses.filter(({ key, target }) => !named.has(key) && stored(target)),
   );
   return byKey([...ir.backends, ...inRoutes]).map((backend) => {
-    const origin = "origin" in backend ? backend.origin : undefined;
+    const { origin } = backend;
     return {
       backend: dumpBackend(backend),
       ...dumpOrigin(origin),
@@ -105,6 +105,7 @@ function dumpBind(bind: Bind, context: Context): Fields {
     protocol: bind.protocol,
     tunnelProtocol: bind.tunnelProtocol,
     mode: bind.mode,
+    ...dumpOrigins(bind.frontend.origins ?? {}),
     listeners: Object.fromEntries(
       byKey(bind.listeners).map((listener) => [listener.key, dumpListener(listener, context)]),
     ),
@@ -151,6 +152,7 @@ function dumpRoute(route: Route, context: Context): Fields {
     backends: route.backends.map((backend, i) => ({
       weight: backend.weight,
       ...dumpTarget(backend),
+      ...dumpOrigin(originOfBackend(route.origin, i, backend.at)),
       ...inline(backend, route.origin, ["backends", i, "policies"], context),
     })),
     ...inline(route, route.origin, ["policies"], context),
@@ -170,6 +172,7 @@ function dumpTcpRoute(route: TcpRoute, context: Context): Fields {
       weight: backend.weight,
       // Wrapped once more than in HTTP routes, as in the reference.
       backend: dumpTarget(backend),
+      ...dumpOrigin(originOfBackend(origin, i, backend.at)),
       ...inline(backend, origin, ["backends", i, "policies"], context),
     })),
   };
@@ -230,15 +233,17 @@ interface Place extends Pick<Route, "policies" | "sources" | "inline"> {}
  */
 function inline(place: Place, around: Origin | undefined, own: Path, { hidden, containers }: Context): Fields {
   const list = Object.entries(place.inline ?? place.policies).map(([kind, value]) => dumpPolicy(kind, value, hidden));
-  const origins = originsOf(place, around, own, containers);
-  const elsewhere = Object.keys(place.sources ?? {}).flatMap((kind) => {
-    const { [kind as keyof typeof origins]: found = [] } = origins;
-    return found.length === 0 ? [] : [{ [writtenKind(kind)]: found.map(formatOrigin), ...shadowMark(kind) }];
+  const found = Object.entries(originsOf(place, around, own, containers));
+  const elsewhere = Object.fromEntries(found.filter(([kind]) => kind in (place.sources ?? {})));
+  return { ...(list.length > 0 && { inlinePolicies: list }), ...dumpOrigins(elsewhere) };
+}
+
+/** Where policies in effect were written, by their kinds. */
+function dumpOrigins(origins: Readonly<Record<string, readonly Origin[]>>): Fields {
+  const list = Object.entries(origins).map(([kind, found]) => {
+    return { [writtenKind(kind)]: found.map(formatOrigin), ...shadowMark(kind) };
   });
-  return {
-    ...(list.length > 0 && { inlinePolicies: list }),
-    ...(elsewhere.length > 0 && { policyOrigins: elsewhere }),
-  };
+  return list.length === 0 ? {} : { policyOrigins: list };
 }
 
 /** A policy as it was written, without secrets. */
@@ -372,6 +377,7 @@ export function dumpSettings(
     },
     overload: withDurations(settings.overload, "maxEventLoopLag"),
     expressions: withDurations(settings.expressions, "perRequest"),
+    recorder: settings.recorder,
     dynamicCaCertCache: withDurations(settings.leafCaching, "ttl"),
     customFunctions,
     ...(settings.xds !== undefined && { xds: dumpXds(settings.xds) }),

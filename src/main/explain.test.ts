@@ -80,7 +80,7 @@ test("a tree for people: the route and why others lost, policies, what is sent, 
   assert.ok(lines.includes(`✓ policy requestHeaderModifier  set.x-team=shop  ${folder}/gateway.yaml:17`));
   assert.ok(lines.some((line) => line.startsWith("✓ request POST http://shop.test/shop/cart?q=1")));
   assert.ok(lines.includes("    x-team: shop") && lines.includes("    authorization: <redacted>"));
-  assert.ok(lines.includes("✓ response 200  added date"));
+  assert.ok(lines.includes("✓ response 200  by the backend; the gateway adds date"));
   assert.ok(!stdout.includes(SECRET));
   assert.equal(requests, 0);
 });
@@ -175,10 +175,13 @@ test("endpoints can be assumed to be healthy, unhealthy, or not there", async ()
     return stdout === "" ? stderr : stdout;
   };
   const chosen = "✓ endpoint 10.0.0.1:8080  of default/shop.test:80, status 200";
-  assert.ok((await run("endpoints=healthy")).includes(`\n${chosen}\n    – endpoint 10.0.0.2:8080\n`));
+  assert.ok((await run("endpoints=healthy")).includes(`\n${chosen}\n    – endpoint 10.0.0.2:8080  not chosen\n`));
+  const next = await run("response@10.0.0.1:8080=refused");
+  assert.match(next, /^GET \/ → 200 .* endpoint 10\.0\.0\.2:8080$/m);
+  assert.match(next, /^✗ endpoint 10\.0\.0\.1:8080 {2}of .*connection refused: that is assumed$/m);
   const ill = "unhealthy: that is assumed";
   const all = await run("endpoints=unhealthy");
-  assert.ok(all.includes(`\n${chosen} · ${ill}\n    ✗ endpoint 10.0.0.2:8080  ${ill}\n`), all);
+  assert.ok(all.includes(`\n${chosen}, ${ill}\n    ✗ endpoint 10.0.0.2:8080  ${ill}\n`), all);
   const one = await run('endpoints={"10.0.0.1:8080":"unhealthy"}');
   assert.ok(one.includes(`\n${chosen.replace(".1:", ".2:")}\n    ✗ endpoint 10.0.0.1:8080  ${ill}\n`), one);
   const none = await run("endpoints=none");
@@ -408,16 +411,52 @@ test("what services add to the request can be assumed", async () => {
   }
 });
 
+test("a tree does not repeat what it has in common with the one before", async () => {
+  const routes = [on("all", "/", { extAuthz: { host: "127.0.0.1:1", protocol: { http: {} } } })];
+  const { stdout } = await explain(routes, [], ["http://a/"]);
+  const [, denied = ""] = stdout.split("if extAuthz=deny:\n");
+  const [, , after = "", next = ""] = denied.split("\n");
+  assert.match(denied.split("\n")[1] ?? "", /^– as above, up to route all$/);
+  assert.match(after, /^✗ policy extAuthz {2}the service denies the request/);
+  assert.match(next, /^✗ response 403 {2}by the gateway$/);
+});
+
 test("the response of the backend is assumed: retries happen as they would", async () => {
   const routes = [on("all", "/", { retry: { attempts: 2, backoff: "1ms", codes: [503] } })];
   const { code, stdout } = await explain(routes, ["--assume", "response=503"], ["http://a/"]);
   assert.equal(stdout.match(/✓ endpoint /g)?.length, 3);
-  assert.match(stdout, /^if response=\{"status":503\}:$/m);
+  assert.match(stdout, /^if response=503:$/m);
+  // Of another attempt, what is new in it.
+  assert.match(stdout, /✓ request GET http:\/\/a\/ {2}again with\n {4}x-retry-attempt: 2\n✓ endpoint/);
   const fields = '{"status":201,"headers":{"x-from":"backend"},"body":"hello"}';
   const other = await explain(routes, ["--assume", `response=${fields}`], ["http://a/"]);
   assert.match(other.stdout, /✓ response 201 .*\n(.*\n)* {4}x-from: backend\n/);
   // It is the backend that fails, not the gateway that refuses.
   assert.equal(code, 0);
+});
+
+test("a backend can be assumed to fail: it refuses connections, closes them, or does not respond in time", async () => {
+  const limits = { timeout: { requestTimeout: "10s", backendRequestTimeout: "4s" } };
+  const retried = [on("all", "/", { ...limits, retry: { attempts: 3, backoff: "1ms", codes: [503] } })];
+  const attemptsOf = (text: string) => text.match(/✗ endpoint /g)?.length;
+  const of = async (routes: Parameters<typeof explain>[0], answer: string) =>
+    (await explain(routes, ["--assume", `response=${answer}`], ["http://a/"])).stdout;
+  const refused = await of(retried, "refused");
+  assert.match(refused, /→ 503 .* upstream call failed: connection refused: that is assumed\n/);
+  assert.equal(attemptsOf(refused), 4);
+  const reset = await of([on("all", "/", {})], "reset");
+  assert.match(reset, /→ 503 .* upstream call failed: the upstream closed the connection\n/);
+  // Nothing takes that long: 4 + 4 s, then the rest of the 10 s.
+  const late = await of(retried, "timeout");
+  assert.match(late, /→ 504 .* request timeout\n/);
+  assert.equal(attemptsOf(late), 3);
+  assert.equal(late.match(/✗ endpoint \S+ {2}upstream call timeout$/gm)?.length, 2);
+  const { code, stderr } = await explain([on("all", "/", {})], ["--assume", "response=timeout"], ["http://a/"]);
+  assert.equal(code, 2);
+  assert.match(
+    stderr,
+    /^tracegate: the route default\/all waits .* because it has no timeout\nTry: .*give the route a timeout/,
+  );
 });
 
 test("around what happens: listeners that lost, policies in force and not reached, the split, what changes in the response", async () => {
@@ -456,15 +495,15 @@ test("around what happens: listeners that lost, policies in force and not reache
   assert.deepEqual(refused.slice(1, 4), listener);
   const at = refused.indexOf(`✗ policy authorization  no allow rule is true  ${file}:13`);
   assert.deepEqual(refused.slice(at + 3, at + 5), [
-    `– policy retry  ${file}:16`,
-    `– policy requestHeaderModifier  ${file}:20`,
+    `– policy retry  not reached  ${file}:16`,
+    `– policy requestHeaderModifier  not reached  ${file}:20`,
   ]);
   const passed = await run("http://a.shop.test/", "-H", "x-role: ops");
   assert.ok(passed.includes(`✓ policy retry  attempts=2 backoff=0s codes=[503]  ${file}:16`));
   const split = passed.findIndex((line) => line.startsWith("✓ backend "));
   assert.match(passed[split] ?? "", /^✓ backend 127\.0\.0\.1:\d+ {2}75 % by weight$/);
   assert.equal(passed[split + 1], "    – backend canary.test:80  25 % by weight");
-  assert.ok(passed.includes("✓ response 200  added x-res, date; removed server"));
+  assert.ok(passed.includes("✓ response 200  by the backend; the gateway adds x-res, date, removes server"));
 });
 
 test("connections of TCP, TLS and UDP, connections that are refused, and bytes that are no request", async () => {
@@ -520,7 +559,6 @@ test("connections of TCP, TLS and UDP, connections that are refused, and bytes t
     `tls://other.test → refused · ${none}
 ✗ listener none  no listener has this server name
     ✗ listener pass  other.test is not *.pass.test  ${file}:17
-✗ connection from 127.0.0.1:50000  ${none}
 1`,
   );
   assert.equal(
@@ -538,8 +576,9 @@ test("connections of TCP, TLS and UDP, connections that are refused, and bytes t
     ["http://a/", "refused"],
   ] as const) {
     const text = await run("--source", "192.0.2.7", "--", url);
-    assert.ok(text.includes(`→ ${result} · authorization failed\n`), text);
-    assert.ok(text.endsWith("\n✗ connection from 192.0.2.7:50000  authorization failed\n1"), text);
+    const why = 'authorization failed: deny rules[0] is true (source.address: "192.0.2.7")';
+    assert.ok(text.includes(`→ ${result} · ${why}\n`), text);
+    assert.ok(text.endsWith(`\n✗ connection from 192.0.2.7:50000  ${why}  ${file}:4\n1`), text);
   }
   const malformed = "Content-Length is not one decimal number below 2^53";
   assert.equal(
@@ -573,12 +612,7 @@ const mistakes: readonly [args: readonly string[], words: readonly string[], err
     'networkExtAuthz cannot be "no"',
     "write --assume networkExtAuthz=allow or networkExtAuthz=deny",
   ],
-  [
-    ["--assume", "response@route=503"],
-    ["http://a/"],
-    'nothing can be assumed about "response@route"',
-    "write response",
-  ],
+  [["--assume", "random@route=0.5"], ["http://a/"], 'nothing can be assumed about "random@route"', "write random"],
   [
     ["--assume", "extAuthz@rout=deny"],
     ["http://a/"],
@@ -662,7 +696,9 @@ test("UDP: its real port and session decide, with services, weights and what the
   const ports = {
     networkAuthorization: { rules: [{ deny: 'destination.port == 53 && destination.address == "127.0.0.1"' }] },
   };
-  assert.deepEqual(await run(ports, [one]), [[{}, 1, "authorization failed"]]);
+  assert.deepEqual(await run(ports, [one]), [
+    [{}, 1, 'authorization failed: deny rules[0] is true (destination.port: 53, destination.address: "127.0.0.1")'],
+  ]);
   assert.equal(requests, 0);
 });
 
@@ -728,7 +764,7 @@ test("what is not known is said with what to supply, and so is how many outcomes
   assert.equal(lines[2], "not known: the field x-a; write -H 'x-a: …' with its value");
   assert.ok(
     lines.some((line) =>
-      line.startsWith('    ? rule allow request.headers["x-a"] == "1"  assumed true; not known: the field x-a  '),
+      line.startsWith('    ? rule allow request.headers["x-a"] == "1" → assumed true; not known: the field x-a  '),
     ),
   );
   const many = await explain(routes, [], ["http://a/", ...redacted(names)]);

@@ -17,6 +17,7 @@ import { callersOf } from "../ir/callers-of.ts";
 import { type PackedIr, unpackIr } from "../ir/packed-ir.ts";
 import { Egress, NO_LOOKUP_RULES } from "../net/egress.ts";
 import { missingInternals } from "../net/node-internals.ts";
+import { Records } from "../recorder/records.ts";
 import { RehearsalThread } from "../rehearsal/rehearsal-thread.ts";
 import type { Diagnostic } from "../translation/problems/diagnostics.ts";
 import { formatDiagnostics } from "../translation/problems/diagnostics.ts";
@@ -51,6 +52,7 @@ export class Gateway {
   onAttempt: () => void = () => {};
   readonly supervisor: Supervisor;
   readonly rehearsals: RehearsalThread;
+  readonly records: Records | undefined;
   readonly exports: TelemetryExport;
   readonly sink: LogSink;
   readonly settings: Settings;
@@ -131,6 +133,7 @@ export class Gateway {
     };
     this.supervisor = new Supervisor(supervised, events, threads);
     const { supervisor } = this;
+    this.records = supervisor.recorders.length === 0 ? undefined : new Records(supervisor.recorders);
     this.rehearsals = new RehearsalThread(
       { ...rehearsalSettings(loaded.config, env), buckets: supervisor.buckets },
       {

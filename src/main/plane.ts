@@ -8,9 +8,10 @@ import { packageVersion } from "../base/build-info.ts";
 import { messageOf } from "../base/errors.ts";
 import { parseLogFilter } from "../base/log-filter.ts";
 import { redactAll } from "../base/redaction.ts";
-import { CelError } from "../cel/index.ts";
+import { CelEnvironment, CelError, type Condition } from "../cel/index.ts";
 import type { Settings } from "../config/settings.ts";
 import { type PackedIr, unpackIr } from "../ir/packed-ir.ts";
+import type { Records } from "../recorder/records.ts";
 import { readQuestion } from "../rehearsal/question.ts";
 import { RehearsalBusy, type RehearsalThread } from "../rehearsal/rehearsal-thread.ts";
 import { processMetrics } from "../telemetry/process-metrics.ts";
@@ -30,6 +31,8 @@ interface PlaneSource {
   readonly supervisor: Supervisor;
   readonly rehearsals: RehearsalThread;
   readonly settings: Settings;
+  /** Undefined: the recorder is off. */
+  readonly records: Records | undefined;
   readonly exports: { metrics(): ExtraMetric[] };
   readonly sink: { metrics(): ExtraMetric[] };
   readonly configuration: PackedIr;
@@ -77,6 +80,10 @@ export function makePlane(gateway: PlaneSource): AdminPlane {
         throw error instanceof RehearsalBusy ? new AdminUnavailable(error.message) : error;
       }
     },
+    requests({ where, ...query }) {
+      return recordsOf(gateway).find({ ...query, where: where === undefined ? undefined : whereOf(where, gateway) });
+    },
+    requestsOf: (id) => recordsOf(gateway).withId(id),
     async configDump() {
       const [endpoints, calls] = await Promise.all([supervisor.endpoints(), supervisor.backendCalls()]);
       const ir = unpackIr(gateway.configuration);
@@ -135,6 +142,20 @@ export function makePlane(gateway: PlaneSource): AdminPlane {
       return renderPrometheus(snapshot, extra, remove, Object.keys(fields.add));
     },
   };
+}
+
+function recordsOf({ records }: PlaneSource): Records {
+  if (records === undefined) throw new AdminBadRequest("the recorder is off: config.recorder.off");
+  return records;
+}
+
+function whereOf(text: string, { configuration }: PlaneSource): Condition {
+  try {
+    return CelEnvironment.defining(configuration.frame.customFunctions ?? "").compileCondition(text, "record");
+  } catch (error) {
+    if (error instanceof CelError) throw new AdminBadRequest(`where: ${error.message}`);
+    throw error;
+  }
 }
 
 /** Top-level keys in alphabetical order (reference 4.4). */

@@ -24,6 +24,7 @@ export function supervisorSettings(
   return {
     workers: settings.workerThreads,
     // The main thread listens too.
+    recorder: settings.recorder.off ? undefined : settings.recorder,
     own: new OwnSockets(OwnSockets.memoryFor(settings.workerThreads + 1)),
     worker: {
       pool: {

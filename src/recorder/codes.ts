@@ -1,5 +1,5 @@
 /** Numbers of values that records hold. They are of one process, so they may change with any version. */
-import type { Reason } from "../base/errors.ts";
+import { ERRORS, type ErrorCode, type Reason } from "../base/errors.ts";
 
 /** Below 32, because `KeptClass` is found by it. */
 const REASONS = {
@@ -25,4 +25,23 @@ const REASONS = {
 
 export function reasonNumber(reason: Reason): number {
   return REASONS[reason];
+}
+
+const REASON_NAMES = Object.keys(REASONS) as readonly Reason[];
+
+export function reasonOf(number: number): Reason {
+  return REASON_NAMES[number] ?? "Internal";
+}
+
+const CODES = Object.keys(ERRORS) as readonly ErrorCode[];
+const CODE_NUMBERS: ReadonlyMap<ErrorCode, number> = new Map(CODES.map((code, index) => [code, index + 1]));
+
+/** From 1 on. */
+export function errorNumber(code: ErrorCode): number {
+  return CODE_NUMBERS.get(code) ?? 0;
+}
+
+/** Undefined for 0. */
+export function errorOf(number: number): ErrorCode | undefined {
+  return CODES[number - 1];
 }

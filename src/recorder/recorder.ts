@@ -1,4 +1,5 @@
 import { BoundedCache } from "../base/bounded-cache.ts";
+import type { Origin } from "../base/origin.ts";
 import { reasonNumber } from "./codes.ts";
 import { KeptSlots, RouteHistory } from "./kept.ts";
 import { FLAGS, NO_GRPC_STATUS, type SlotFields } from "./layout.ts";
@@ -6,15 +7,17 @@ import type { RecorderMemory } from "./memory.ts";
 import { Name, NameReader, Names } from "./names.ts";
 import { SlotReader, SlotWriter } from "./slots.ts";
 
-/** What of the configuration a record belongs to: labels of the metrics of requests. */
-interface PlaceLabels {
-  readonly bind: string;
-  readonly protocol: string;
-  readonly gateway: string;
-  readonly listener: string;
-  readonly route: string;
-  readonly routeRule: string;
-  readonly backend: string;
+/** What of the configuration a record belongs to: labels of the metrics of requests, which are `unknown` where there is none. */
+const PLACE_LABELS = ["bind", "protocol", "gateway", "listener", "route", "route_rule", "backend"] as const;
+export type PlaceLabels = Readonly<Record<(typeof PLACE_LABELS)[number], string>>;
+
+/** What of the configuration has ended a request. */
+export interface Decider {
+  /** A kind of policy. */
+  readonly policy?: string | undefined;
+  readonly phase?: string | undefined;
+  readonly rule?: number | undefined;
+  readonly origin?: Origin | undefined;
 }
 
 /** Separates texts within a name; no name of a configuration has it. */
@@ -29,7 +32,7 @@ const GRPC_FAILURES: ReadonlySet<number> = new Set([2, 4, 12, 13, 14, 15]);
 const CLOCK_PERIOD = 1000;
 
 /** A place of the configuration, as its owner keeps it for its records. */
-class Place extends Name {
+export class Place extends Name {
   readonly history: RouteHistory;
 
   constructor(text: string, history: RouteHistory) {
@@ -38,19 +41,20 @@ class Place extends Name {
   }
 }
 
-function placeLabels(text: string): PlaceLabels {
-  const [bind = "", protocol = "", gateway = "", listener = "", route = "", routeRule = "", backend = ""] =
-    text.split(SEPARATOR);
-  return { bind, protocol, gateway, listener, route, routeRule, backend };
+/** The labels in the text of a place. */
+export function placeLabels(text: string): PlaceLabels {
+  const values = text.split(SEPARATOR);
+  const labels = PLACE_LABELS.map((label, index) => [label, values[index] ?? ""]);
+  return Object.fromEntries(labels) as Record<(typeof PLACE_LABELS)[number], string>;
 }
 
-function placeText({ bind, protocol, gateway, listener, route, routeRule, backend }: PlaceLabels): string {
-  return [bind, protocol, gateway, listener, route, routeRule, backend].join(SEPARATOR);
+function placeText(labels: PlaceLabels): string {
+  return PLACE_LABELS.map((label) => labels[label]).join(SEPARATOR);
 }
 
 /** The part of a place that names the route. */
-function routeKey({ bind, gateway, listener, route, routeRule }: PlaceLabels): string {
-  return [bind, gateway, listener, route, routeRule].join(SEPARATOR);
+function routeKey({ bind, gateway, listener, route, route_rule }: PlaceLabels): string {
+  return [bind, gateway, listener, route, route_rule].join(SEPARATOR);
 }
 
 /**
@@ -65,6 +69,8 @@ export class Recorder {
   readonly #writer: SlotWriter;
   readonly #kept: KeptSlots;
   readonly #histories = new BoundedCache<RouteHistory>(MAX_HISTORIES);
+  /** By their origins. */
+  readonly #deciders = new WeakMap<Origin, Name>();
   #number: number;
   #clockRead = Number.NEGATIVE_INFINITY;
   #epochAt0 = 0;
@@ -82,6 +88,19 @@ export class Recorder {
 
   place(labels: PlaceLabels): Place {
     return new Place(placeText(labels), this.#historyOf(labels));
+  }
+
+  /** The number of what ended a request. */
+  decider(decider: Decider): number {
+    const { origin } = decider;
+    if (origin === undefined) return this.names.find(JSON.stringify(decider));
+    // A policy has an origin of its own for each rule, so the origin stands for all of it.
+    let name = this.#deciders.get(origin);
+    if (name === undefined) {
+      name = new Name(JSON.stringify(decider));
+      this.#deciders.set(origin, name);
+    }
+    return this.names.of(name);
   }
 
   #historyOf(labels: PlaceLabels): RouteHistory {
@@ -155,7 +174,7 @@ export class Recorder {
 }
 
 /** Whether a record is kept for how it ended: rejected or given up by the gateway, or with a failure of the backend. */
-function isFailure({ reason, status, grpcStatus }: SlotFields): boolean {
+export function isFailure({ reason, status, grpcStatus }: SlotFields): boolean {
   // The gateway sends redirects and other responses, too, for reasons of its own.
   const ended = reason > reasonNumber("DirectResponse") && (status === 0 || status >= 400);
   return ended || status >= 500 || GRPC_FAILURES.has(grpcStatus);

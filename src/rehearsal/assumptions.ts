@@ -24,6 +24,12 @@ export interface AssumedResponse {
 /** A credential that is assumed to be valid, with what the gateway then knows about the client, or invalid. */
 type AssumedCredential = "valid" | "invalid" | Fields;
 
+/** How a backend can fail that does not respond. */
+const FAILURES = ["refused", "reset", "timeout"] as const;
+
+/** A response, or how the backend fails. */
+export type AssumedAnswer = AssumedResponse | (typeof FAILURES)[number];
+
 interface Entry<Value> {
   /** What is not known. */
   readonly about: string;
@@ -31,18 +37,20 @@ interface Entry<Value> {
   readonly otherwise: string;
   /** What can be assumed, as a reader would write it. */
   readonly values: readonly string[];
-  /** The places that can ask for it: phases of a policy, or any route. Absent: there is only one. */
-  readonly places?: readonly string[] | "routes";
+  /** The places that can ask for it: phases of a policy, any route or any endpoint. Absent: there is only one. */
+  readonly places?: readonly string[] | "routes" | "endpoints";
   /** undefined: this cannot be assumed. `value`: JSON, or a text. */
   read(value: unknown): Value | undefined;
 }
 
 export const ASSUMPTIONS = {
   response: entry({
-    about: "the backend's response",
+    about:
+      "the backend's response; `refused`: it refuses the connection; `reset`: it closes the connection instead; `timeout`: it does not respond in time",
     otherwise: "status 200, without a body; of gRPC calls, success",
-    values: ["503", '{"status":503,"headers":{"retry-after":"1"},"body":"…"}'],
-    read: (value) => responseOf(typeof value === "number" ? { status: value } : value),
+    values: ["503", '{"status":503,"headers":{"retry-after":"1"},"body":"…"}', "refused", "reset", "timeout"],
+    places: "endpoints",
+    read: (value) => oneOf(...FAILURES)(value) ?? responseOf(value),
   }),
   endpoints: entry({
     about: "the endpoints of backends; `none` only those of services",
@@ -66,14 +74,14 @@ export const ASSUMPTIONS = {
   extAuthz: entry({
     about: "`extAuthz` over HTTP or gRPC, and what it adds to the request",
     otherwise: "an outcome for each: it allows, it denies",
-    values: ["allow", "deny", '{"headers":{"x-user":"a"},"metadata":{…}}', '{"status":401}'],
+    values: ["allow", "deny", '{"headers":{"x-user":"a"},"metadata":{…}}', "401"],
     places: placesOf("extAuthz"),
     read: (value) => oneOf("allow", "deny")(value) ?? responseOf(value),
   }),
   extProc: entry({
     about: "`extProc`, and what it changes",
     otherwise: "an outcome for each: it changes nothing, it fails",
-    values: ["allow", "fail", '{"headers":{"x-user":"a"},"metadata":{…}}', '{"status":403}'],
+    values: ["allow", "fail", '{"headers":{"x-user":"a"},"metadata":{…}}', "403"],
     places: placesOf("extProc"),
     read: (value) => oneOf("allow", "fail")(value) ?? responseOf(value),
   }),
@@ -175,12 +183,15 @@ export function readAssumptions(values: Fields): Assumptions {
   return Object.fromEntries(read);
 }
 
+/** How places are written that are not listed. */
+const PLACES = { routes: "NAMESPACE/ROUTE", endpoints: "HOST:PORT" } as const;
+
 /** Throws BadFacts for a place where nothing is asked about `name`. */
 function checkPlace(name: AssumptionName, written: string): void {
   const { places } = ASSUMPTIONS[name];
   const place = written.slice(name.length + 1);
-  if (places === "routes" ? place !== "" : places?.includes(place)) return;
-  const known = places === "routes" ? ["NAMESPACE/ROUTE"] : (places ?? []);
+  if (typeof places === "string" ? place !== "" : places?.includes(place)) return;
+  const known = typeof places === "string" ? [PLACES[places]] : (places ?? []);
   throw new BadFacts(
     `nothing can be assumed about ${JSON.stringify(written)}`,
     `write ${[name, ...known.map((each) => placed(name, each))].join(" or ")}`,
@@ -238,6 +249,8 @@ export function givenText(name: string, value: unknown): string {
 /** A value as `NAME=VALUE` has it. */
 export function textOf(value: unknown): string {
   if (value instanceof Date) return value.toISOString();
+  if (isObject(value) && typeof value.status === "number" && Object.keys(value).length === 1)
+    return String(value.status);
   return typeof value === "string" ? value : JSON.stringify(value);
 }
 
@@ -298,8 +311,9 @@ function healthsOf(value: unknown): Readonly<Record<string, "healthy" | "unhealt
     : undefined;
 }
 
-/** Not more than `status`, `headers`, `body` and `metadata`, which HTTP can send. */
+/** A status, or not more than `status`, `headers`, `body` and `metadata`, which HTTP can send. */
 function responseOf(value: unknown): AssumedResponse | undefined {
+  if (typeof value === "number") return responseOf({ status: value });
   if (!isObject(value)) return undefined;
   const { status = 200, headers = {}, body = "", metadata = {}, ...others } = value;
   if (typeof status !== "number" || !Number.isInteger(status) || status < 200 || status > 599) return undefined;

@@ -8,7 +8,14 @@ import { isShadowKey } from "../policies/contract/shadow.ts";
 import type { Split } from "../proxy/services/services.ts";
 import type { CalloutAnswers } from "../upstream/callouts/callout.ts";
 import { AssumedProcessor, authzHttp, authzMessage, httpOf, rateLimitMessage } from "./assumed-services.ts";
-import { type AssumedResponse, type AssumptionName, type Assumptions, CONDITION, placed } from "./assumptions.ts";
+import {
+  type AssumedAnswer,
+  type AssumedResponse,
+  type AssumptionName,
+  type Assumptions,
+  CONDITION,
+  placed,
+} from "./assumptions.ts";
 
 /** The services that decide about requests or connections, by what calls are for. */
 const AUTHORIZERS: Readonly<Record<string, "extAuthz" | "networkExtAuthz">> = {
@@ -143,11 +150,11 @@ export class Choices {
     };
   }
 
-  /** What the backend responds; asked for each request that reaches it. */
-  response(): AssumedResponse {
-    const given = this.#given as Assumptions;
-    if (given.response !== undefined) this.#choose("response", []);
-    return given.response ?? {};
+  /** What the backend at this endpoint responds, or how it fails; asked for each connection and request that reaches it. */
+  response(endpoint: string): AssumedAnswer {
+    const [from, given] = this.#givenFor("response", endpoint);
+    if (given !== undefined) this.asked.set(from, { value: given, others: [], share: () => 1 });
+    return given ?? {};
   }
 
   /** The index of the backend that a request goes to. Delegation and retries that change the backend make several choices. */

@@ -83,7 +83,7 @@ export async function rehearseDatagram(
   // Nothing follows, so the session ends.
   port.sweep(Number.POSITIVE_INFINITY);
   const record = recordOf();
-  if (record !== undefined) return { record, events: eventsOf(record, bind) };
+  if (record !== undefined) return { record, events: port.accepted > 0 ? eventsOf(record, bind) : [] };
   const source = formatHostPort(from.remoteAddress, from.remotePort);
   return { record: { source, protocol: "udp", ...(port.dropped && errorOf(port.dropped)) }, events: [] };
 }

@@ -163,13 +163,17 @@ export class Rehearsal {
   readonly #services: Services;
   readonly #choices = new Choices();
   readonly #unknowns = new UnknownFacts(this.#choices);
-  readonly #backend = new AssumedBackend(() => this.#choices.response());
+  readonly #backend = new AssumedBackend({
+    answerOf: (endpoint) => this.#choices.response(endpoint),
+    onSilent: () => this.#onSilent(),
+  });
   readonly #gate = new TraceGate();
   readonly #watchers: Watchers;
   readonly #sweeper = new Sweeper();
   readonly #records: Records;
   readonly #endpoints: Endpoints;
   #onEvent: (json: string | undefined) => void = () => {};
+  #onSilent = (): void => {};
 
   /** Throws if the configuration does not compile. */
   constructor(configuration: PackedIr, settings: RehearsalSettings) {
@@ -199,6 +203,7 @@ export class Rehearsal {
       traceLog: new TraceLog(output),
       log: output.logger("proxy"),
       accessLog: this.#records,
+      recorder: undefined,
       exports: { add() {} },
       sensitive: sensitiveHeaders(settings.sensitiveHeaders),
       policies: {
@@ -374,6 +379,13 @@ export class Rehearsal {
     };
     const timer = setTimeout(() => stream.destroy(), LONGEST_RUN_MS);
     const server = new RehearsedServer(bind, { findTarget: () => undefined }, this.#services, () => {});
+    let isEndless = false;
+    // After the events of the request itself.
+    this.#onSilent = () =>
+      setImmediate(() => {
+        isEndless = server.exchange?.deadlines.skip() === false;
+        if (isEndless) stream.destroy();
+      });
     try {
       server.rehearse(stream, addressesOf(facts, bind));
       const client = new RehearsedClient(far, facts);
@@ -382,6 +394,7 @@ export class Rehearsal {
       await client.closed;
       // The line of a connection is written as it closes.
       await new Promise(setImmediate);
+      if (isEndless) throw endless(server.exchange?.selected.route?.label);
       return { events, exchange: server.exchange, record: this.#records.last, received: client.response };
     } finally {
       clearTimeout(timer);
@@ -394,6 +407,14 @@ export class Rehearsal {
   close(): void {
     this.#sweeper.close();
   }
+}
+
+function endless(route = ""): BadFacts {
+  return new BadFacts(
+    `the route ${route} waits for the response as long as its client does, because it has no timeout`,
+    "assume another response, or give the route a timeout",
+    { assume: "response" },
+  );
 }
 
 /** Whether what is assumed about endpoints concerns the request: it reached a backend that has them, or could have. */

@@ -10,7 +10,7 @@ import type { Exchange } from "../proxy/exchange/exchange.ts";
 import type { AccessRecord } from "../telemetry/access-record.ts";
 import { detailsText } from "../trace/details.ts";
 import type { Phase, TraceEvent } from "../trace/events.ts";
-import { EFFECTIVE_NAMES } from "../trace/policy-kinds.ts";
+import { EFFECTIVE_NAMES, writtenPolicy } from "../trace/policy-kinds.ts";
 import { routeName } from "../trace/route-names.ts";
 import { type Step, stepsOf, wholeOf } from "../trace/steps.ts";
 import type { Endpoint } from "../upstream/endpoints/endpoint.ts";
@@ -50,7 +50,7 @@ export function treeOf(run: Run, live: ReadonlyMap<string, EndpointStats>): Step
   const open = [...splits.values()];
   return steps.flatMap((step) => {
     if (step.kind === "endpoint") return [withOthers(step, endpoints, live)];
-    return [withChanges(step, events), ...(step.kind === "route" ? splitsOf(step, open) : [])];
+    return [step, ...(step.kind === "route" ? splitsOf(step, open) : [])];
   });
 }
 
@@ -69,16 +69,19 @@ function connectionTree({ events, splits, record, bind, serverName }: Run): Step
     bind.listeners.entries.length === 0 || bind.protocol === "http"
       ? []
       : [chosenListener(bind, listener, host, "server name")];
-  if (record?.error === undefined) return [...selection, ...steps];
+  const shown = [...selection, ...steps];
+  // What ended it may be among the steps.
+  if (record?.error === undefined || shown.some(({ result }) => result === "no")) return shown;
   const kind = record.status === undefined ? "connection" : "request";
   const end: Step = {
     kind,
     name: `from ${record.source ?? "the client"}`,
     result: "no",
     reason: record.error,
+    ...(record.origin !== undefined && { origin: record.origin }),
     steps: [],
   };
-  return [...selection, ...steps, end];
+  return [...shown, end];
 }
 
 /** Routes of TCP and TLS have no other condition than the server name. */
@@ -182,7 +185,12 @@ function policySteps(
   return kinds.flatMap((name, at): Step[] => {
     if (seen.has(name)) return [];
     const origin = wholeOf(name, origins[name] ?? []);
-    const step = { kind: "policy", name, ...(origin !== undefined && { origin }), steps: [] } as const;
+    const step = {
+      kind: "policy",
+      name: writtenPolicy(name),
+      ...(origin !== undefined && { origin }),
+      steps: [],
+    } as const;
     if (!isComplete && at > last) return [{ ...step, result: "notReached" }];
     return [{ ...step, result: "yes", reason: detailsText(configured.get(name)) }];
   });
@@ -231,49 +239,23 @@ function withOthers(step: Step, endpoints: readonly Endpoint[], live: ReadonlyMa
   const chosen = endpoints.find(({ pool }) => pool.name === step.name);
   if (chosen === undefined) return step;
   const now = performance.now();
-  const state = (endpoint: Endpoint): string => {
+  const state = (endpoint: Endpoint): string[] => {
     const stats = live.get(endpoint.key);
-    const parts = [
+    return [
       ...(endpoint.isEvicted(now) ? [endpoint.whyLeftOut(now)] : []),
       ...(stats === undefined ? [] : [loadText(stats)]),
     ];
-    return parts.join(", ");
   };
-  const reason = [step.reason, state(chosen)].filter((part) => part !== undefined && part !== "").join(" · ");
+  const reason = [step.reason ?? [], ...state(chosen)].flat().join(", ");
   const others = endpoints.filter((endpoint) => endpoint !== chosen);
   const steps = others.slice(0, MAX_OTHERS).map((endpoint): Step => {
     const result = endpoint.isEvicted(now) ? "no" : "skipped";
-    return { kind: "endpoint", name: endpoint.pool.name, result, reason: state(endpoint), steps: [] };
+    const reason = [...(result === "no" ? [] : ["not chosen"]), ...state(endpoint)].join(", ");
+    return { kind: "endpoint", name: endpoint.pool.name, result, reason, steps: [] };
   });
-  return { ...step, ...(reason !== "" && { reason }), steps };
+  return { ...step, reason, steps };
 }
 
 function loadText({ health, pending, latency }: EndpointStats): string {
   return `health ${health.toFixed(2)}, ${pending} in progress, ${(latency * 1000).toFixed(1)} ms`;
-}
-
-/** The response that the client gets, compared with that of the backend. */
-function withChanges(step: Step, events: readonly TraceEvent[]): Step {
-  const raw = events.findLast(({ message }) => message.type === "responseSnapshot" && message.stage === "raw response");
-  if (step.kind !== "response" || raw?.message.type !== "responseSnapshot") return step;
-  const { code = 0, headers: before = {} } = raw.message.requestState.response ?? {};
-  const { headers: after = {} } = step;
-  const named = (what: string, names: readonly string[]): string[] =>
-    names.length === 0 ? [] : [`${what} ${names.join(", ")}`];
-  const changes = [
-    ...(String(code) === step.name ? [] : [`the backend's status was ${code}`]),
-    ...named(
-      "added",
-      Object.keys(after).filter((name) => !(name in before)),
-    ),
-    ...named(
-      "changed",
-      Object.keys(after).filter((name) => name in before && before[name] !== after[name]),
-    ),
-    ...named(
-      "removed",
-      Object.keys(before).filter((name) => !(name in after)),
-    ),
-  ];
-  return changes.length === 0 ? step : { ...step, reason: changes.join("; ") };
 }

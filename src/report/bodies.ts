@@ -13,6 +13,15 @@ interface ReadableBody {
   readonly text: string | undefined;
 }
 
+/** A body without its content-encoding, as far as that can be decoded, and its text unless it is binary. */
+export function contentOf(
+  bytes: Uint8Array,
+  encoding: string,
+): { readonly bytes: Uint8Array; readonly text: string | undefined } {
+  const content = decompress(bytes, encoding) ?? bytes;
+  return { bytes: content, text: decodeText(content) };
+}
+
 /** Decodes a base64 body. `encoding` is the content-encoding of its message. */
 export function readBody(base64: string, encoding: string, truncated: boolean): ReadableBody {
   const bytes = Buffer.from(base64, "base64");
@@ -106,11 +115,12 @@ export function withReadableHeaders(value: Fields): Fields {
 
 function readableValues(headers: Fields): Fields {
   return Object.fromEntries(
-    Object.entries(headers).map(([name, value]) => [name, typeof value === "string" ? fromLatin1(value) : value]),
+    Object.entries(headers).map(([name, value]) => [name, typeof value === "string" ? readableValue(value) : value]),
   );
 }
 
-function fromLatin1(value: string): string {
+/** One header value as people read it. */
+export function readableValue(value: string): string {
   if (!/[\u0080-\u00ff]/.test(value) || /[\u0100-\uffff]/.test(value)) return value;
   try {
     return new TextDecoder("utf-8", { fatal: true }).decode(Buffer.from(value, "latin1"));

@@ -4,7 +4,7 @@ import { bodyValue, encodingOf, readBody, withReadableHeaders } from "./bodies.t
 import { diffLines } from "./diff.ts";
 import { type CandidateLine, candidatesOf, evaluatedCount, selectedName } from "./fields.ts";
 import type { Row } from "./rows.ts";
-import { treeLines } from "./step-lines.ts";
+import { INDENT, plainLine, treeLines } from "./step-lines.ts";
 import { columnsOf, duration, fit, harmless } from "./text.ts";
 
 export type Mode = "raw" | "snapshot" | "diff" | "tree";
@@ -21,11 +21,16 @@ export interface DetailLine {
   readonly sign?: "+" | "-";
   /** A remark of the client, not part of the data. */
   readonly note?: true;
+  /** Columns by which its continuation is indented. Default: as in YAML and JSON. */
+  readonly hang?: number;
 }
 
 /** The decisions about the request so far. */
 export function treeOf(rows: readonly Row[]): Detail {
-  const lines = treeLines(rows.map(({ event }) => event)).map(plain);
+  const lines = treeLines(rows.map(({ event }) => event)).map((line) => ({
+    text: plainLine(line),
+    hang: INDENT * line.depth + SIGN,
+  }));
   return { title: TITLES.tree, lines: lines.length === 0 ? [note("Nothing has been decided yet.")] : lines };
 }
 
@@ -99,19 +104,21 @@ function policyChange({ message }: Row): { before: unknown; after: unknown } | u
 /** A key of YAML or JSON at the beginning of a line, with its indentation, dashes and colon; a diff's sign comes first. */
 export const KEY = /^((?:[+-] )?\s*(?:- )*)("[^"]*"|[\w./:@-]+)(:(?:\s|$))/;
 
-/** How far the continuation of a line is indented: below its key by two, else as far as the line itself. */
-export function hangingIndent({ text, note: isNote }: DetailLine): number {
+/** How far the continuation of a line is indented: below a key by two, else as far as the line itself. */
+export function hangingIndent({ text, note: isNote, hang }: DetailLine): number {
   if (isNote) return 0;
+  if (hang !== undefined) return hang;
   const key = KEY.exec(text);
-  if (key !== null) return (key[1] ?? "").length + 2;
-  const candidate = /^\s*[✓✗?–] .*? {2}(?=\S)/.exec(text);
-  return (candidate ?? /^(?:[+-] )?\s*(?:- )*/.exec(text) ?? [""])[0].length;
+  return key === null ? (/^(?:[+-] )?\s*(?:- )*/.exec(text)?.[0].length ?? 0) : (key[1] ?? "").length + 2;
 }
 
 /** The detail pane as text for the clipboard. */
 export function detailText(detail: Detail): string {
   return detail.lines.map((line) => line.text).join("\n");
 }
+
+/** Columns of a sign and its blank. */
+const SIGN = 2;
 
 const TITLES: Readonly<Record<Mode, string>> = {
   raw: "Raw event",
@@ -173,7 +180,10 @@ function candidateLines(message: Fields): DetailLine[] {
   const rank = ({ name, matched }: CandidateLine) => (name === selected ? 0 : matched ? 1 : 2);
   const lines = candidates
     .toSorted((a, b) => rank(a) - rank(b))
-    .map((line) => plain(harmless(`${line.matched ? "✓" : "✗"} ${fit(line.name, width)}  ${line.reason}`)));
+    .map((line) => ({
+      text: harmless(`${line.matched ? "✓" : "✗"} ${fit(line.name, width)}  ${line.reason}`),
+      hang: SIGN + width + 2,
+    }));
   // Some candidates may be of other hosts, which do not count.
   const omitted = evaluatedCount(message) - candidates.length;
   return [note("── candidates ──"), ...lines, ...(omitted > 0 ? [note(`and ${omitted} more`)] : [])];

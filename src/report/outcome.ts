@@ -2,7 +2,7 @@ import { type Fields, fieldsOf } from "../base/fields.ts";
 import { candidatesOf, selectedName } from "./fields.ts";
 import { grpcEndOf } from "./grpc-end.ts";
 import { problemRow, type Row, rowOf } from "./rows.ts";
-import { treeLines } from "./step-lines.ts";
+import { type StepLine, treeLines } from "./step-lines.ts";
 import { authorization, LABEL_WIDTH, textOf } from "./summaries.ts";
 import { duration, harmless, milliseconds } from "./text.ts";
 
@@ -205,9 +205,9 @@ export class TextLines {
   }
 
   /** What follows the events: the request, how it ended and what decided, and the decisions as a tree. Empty without events. */
-  end(): string {
-    if (this.#rows.length === 0) return "";
-    return `${[outcomeLine(outcomeOf(this.#rows)), ...treeLines(this.#rows.map(({ event }) => event))].join("\n")}\n`;
+  end(): StepLine[] {
+    if (this.#rows.length === 0) return [];
+    return [{ depth: 0, text: outcomeLine(outcomeOf(this.#rows)) }, ...treeLines(this.#rows.map(({ event }) => event))];
   }
 
   #line(row: Row): string {

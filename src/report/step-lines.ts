@@ -4,39 +4,84 @@ import type { TraceEvent } from "../trace/events.ts";
 import { type Step, stepsOf } from "../trace/steps.ts";
 import { harmless } from "./text.ts";
 
-const SIGNS = { yes: "✓", no: "✗", unknown: "?", skipped: "–", notReached: "–" } as const;
+/** A line of a tree. */
+export interface StepLine {
+  /** 0 is the outermost level. */
+  readonly depth: number;
+  /** Of the step that begins here; absent in lines that belong to the step before. */
+  readonly result?: Step["result"];
+  readonly text: string;
+  /** Where what decided was written. */
+  readonly place?: string;
+}
 
-/** The steps as lines of text, indented by four characters for each level. */
-export function stepLines(steps: readonly Step[], indent = ""): string[] {
-  return steps.flatMap((step) => {
-    const { result, reason = "", values = [], headers = {}, steps: inner } = step;
-    const [first = "", ...rest] = reason.split("\n");
+export const SIGNS = { yes: "✓", no: "✗", unknown: "?", skipped: "–", notReached: "–" } as const;
+
+/** The columns by which each level is indented. */
+export const INDENT = 4;
+
+/** The steps as lines of a tree. */
+export function linesOf(steps: readonly Step[], depth = 0): StepLine[] {
+  return steps.flatMap((step, i) => {
+    const { kind, result, values = [], steps: inner } = step;
+    const [first = "", ...rest] = (step.reason ?? (result === "notReached" ? "not reached" : "")).split("\n");
+    const before = kind === "request" ? steps.slice(0, i).findLast((each) => each.kind === "request") : undefined;
+    const { headers, note } = before === undefined ? { headers: step.headers ?? {}, note: "" } : changes(before, step);
+    const place = placeOf(step);
+    const isValue = kind === "rule" || kind === "expression";
+    const reasons = [first, note].filter((part) => part !== "").join("  ");
+    const text = reasons === "" ? titleOf(step) : `${titleOf(step)}${isValue ? " → " : "  "}${reasons}`;
     return [
-      `${indent}${[`${SIGNS[result]} ${titleOf(step)}`, first, placeOf(step)].filter((part) => part !== "").join("  ")}`,
-      ...rest.map((line) => `${indent}    ${line}`),
-      ...values.map(({ text, value, error }) => `${indent}    ${inline(text)} → ${error ?? JSON.stringify(value)}`),
-      ...Object.entries(headers).map(([field, value]) => `${indent}    ${field}: ${value}`),
-      ...stepLines(inner, `${indent}    `),
+      { depth, result, text, ...(place !== undefined && { place }) },
+      ...[
+        ...rest,
+        ...values.map(({ text, value, error }) => `${inline(text)} → ${error ?? JSON.stringify(value)}`),
+        ...Object.entries(headers).map(([field, value]) => `${field}: ${value}`),
+      ].map((text) => ({ depth: depth + 1, text })),
+      ...linesOf(inner, depth + 1),
     ];
   });
 }
 
-/** Routes of Kubernetes are called by their object. */
-function titleOf({ kind, name, origin }: Step): string {
-  return kind === "route" && origin?.object !== undefined ? name : `${kind} ${name}`;
+/** The same as text, for pipes and files. */
+export function stepLines(steps: readonly Step[]): string[] {
+  return linesOf(steps).map(plainLine);
 }
 
-function placeOf({ kind, origin }: Step): string {
-  return origin === undefined || (kind === "route" && origin.object !== undefined) ? "" : formatOrigin(origin);
+export function plainLine({ depth, result, text, place }: StepLine): string {
+  const sign = result === undefined ? "" : `${SIGNS[result]} `;
+  return `${" ".repeat(INDENT * depth)}${sign}${text}${place === undefined ? "" : `  ${place}`}`;
 }
 
-/** The events of a trace as such lines; a remark if those of another version cannot be shown so. */
-export function treeLines(events: readonly Fields[]): string[] {
+/** The events of a trace as lines of a tree; a remark if those of another version cannot be shown so. */
+export function treeLines(events: readonly Fields[]): StepLine[] {
   try {
-    return stepLines(stepsOf(events as unknown as readonly TraceEvent[])).map(harmless);
+    const lines = linesOf(stepsOf(events as unknown as readonly TraceEvent[]));
+    return lines.map((line) => ({ ...line, text: harmless(line.text) }));
   } catch {
-    return ["These events cannot be shown as a tree: the proxy has another version."];
+    return [{ depth: 0, text: "These events cannot be shown as a tree: the proxy has another version." }];
   }
+}
+
+/** The title of a step. Routes of Kubernetes are called by their object. */
+export function titleOf({ kind, name, origin }: Step): string {
+  return kind === "route" && origin?.object !== undefined ? name : `${kind} ${inline(name)}`;
+}
+
+function placeOf({ kind, origin }: Step): string | undefined {
+  return origin === undefined || (kind === "route" && origin.object !== undefined) ? undefined : formatOrigin(origin);
+}
+
+/** Which header fields an attempt sends that the one before did not. */
+function changes(
+  { name: oldName, headers: old = {} }: Step,
+  { name, headers: all = {} }: Step,
+): { readonly headers: Readonly<Record<string, string>>; readonly note: string } {
+  const headers = Object.fromEntries(Object.entries(all).filter(([field, value]) => old[field] !== value));
+  const gone = Object.keys(old).filter((field) => !(field in all));
+  if (oldName !== name) return { headers: all, note: "" };
+  const without = gone.length === 0 ? "" : ` without ${gone.join(", ")}`;
+  return { headers, note: `again${without}${Object.keys(headers).length === 0 ? "" : " with"}` };
 }
 
 /** On one line. */

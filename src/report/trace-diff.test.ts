@@ -21,8 +21,8 @@ test("from the first step that differs to the end, below the steps that it is pa
   const [first, ...others] = lines.map(({ sign, text }) => sign + text);
   assert.equal(first, " ✓ policy authorization  allow rules[0] is true");
   assert.deepEqual(others.slice(0, 4), [
-    "-    ✗ rule deny blocked",
-    "+    ✓ rule deny blocked",
+    "-    ✗ rule deny blocked → false",
+    "+    ✓ rule deny blocked → true",
     " ✓ policy urlRewrite  /api/cart?debug=1 to /cart?debug=1",
     " ✓ request POST http://shop.example.com/cart?debug=1",
   ]);

@@ -22,7 +22,13 @@ export interface Rejection {
   readonly status?: number;
   readonly error: string;
   readonly code?: ErrorCode | undefined;
+  /** Where what decided was written. */
+  readonly origin?: Origin | undefined;
   readonly reason?: Reason | undefined;
+  /** Of the client, if it is not TCP. */
+  readonly protocol?: "udp";
+  /** Others whose lines were left out, because there were too many. */
+  readonly unreported?: number | undefined;
 }
 
 /** The access log of one thread: one line for each request or connection, and others about those that were rejected. */
@@ -56,8 +62,15 @@ export class AccessLog extends Logger {
   }
 
   /** Writes the line of a rejection. */
-  rejected({ source, status, error, code, reason }: Rejection): void {
-    this.info("rejected", { "src.addr": source, "http.status": status, error: this.errorField(error, code), reason });
+  rejected({ source, status, protocol, error, code, origin, reason, unreported }: Rejection): void {
+    this.info("rejected", {
+      "src.addr": source,
+      "http.status": status,
+      protocol,
+      error: this.errorField(error, code, origin),
+      reason,
+      unreported,
+    });
   }
 
   /** Writes the line of a record, whatever the level: see `enabled`. */

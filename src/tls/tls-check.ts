@@ -4,7 +4,7 @@
  * trust what has passed here.
  */
 import { createHash, createPrivateKey, type KeyObject, X509Certificate } from "node:crypto";
-import { messageOf } from "../base/errors.ts";
+import { codeOf, messageOf } from "../base/errors.ts";
 import { nodeTls } from "../base/lazy-node.ts";
 import type { ServerIdentity } from "./certificate-choice.ts";
 import { certificatesIn, certificatesProblem, readCertificate } from "./certificate-list.ts";
@@ -144,11 +144,13 @@ function suitesProblem({ cipherSuites, minVersion, maxVersion }: TlsServer): Tls
   return undefined;
 }
 
-/** What OpenSSL says of certificates that are too weak, and what that means. */
-const WEAK: readonly (readonly [RegExp, string])[] = [
-  [/key too small/, "the certificate's key is too short; expected RSA of at least 2048 bits, or ECDSA"],
-  [/md too weak/, "the certificate is signed with a hash that is too weak, such as SHA-1; expected SHA-256"],
-];
+const SHORT_KEY = "key is too short; expected RSA of at least 2048 bits, or ECDSA";
+/** What codes of OpenSSL mean for a certificate that is too weak; `CA`: a later one of the chain. */
+const WEAK: Readonly<Record<string, string>> = {
+  ERR_SSL_EE_KEY_TOO_SMALL: `the certificate's ${SHORT_KEY}`,
+  ERR_SSL_CA_KEY_TOO_SMALL: `a CA certificate's ${SHORT_KEY}`,
+  ERR_SSL_CA_MD_TOO_WEAK: "a certificate is signed with a hash that is too weak, such as SHA-1; expected SHA-256",
+};
 
 /** Why OpenSSL rejects a certificate or the other settings. */
 function contextProblem(tls: TlsServer, identity: ServerIdentity): TlsProblem | undefined {
@@ -156,11 +158,10 @@ function contextProblem(tls: TlsServer, identity: ServerIdentity): TlsProblem | 
     nodeTls().createSecureContext(serverContext(tls, identity));
     return undefined;
   } catch (error) {
-    const reason = messageOf(error);
-    const weak = WEAK.find(([pattern]) => pattern.test(reason));
+    const weak = WEAK[codeOf(error) ?? ""];
     return weak === undefined
-      ? { field: undefined, message: `cannot be used: ${reason}` }
-      : { field: "cert", message: weak[1] };
+      ? { field: undefined, message: `cannot be used: ${messageOf(error)}` }
+      : { field: "cert", message: weak };
   }
 }
 

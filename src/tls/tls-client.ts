@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto";
 import { isIP } from "node:net";
 import type { ConnectionOptions, PeerCertificate, SecureContext, TLSSocket } from "node:tls";
+import { codeOf } from "../base/errors.ts";
 import { nodeTls } from "../base/lazy-node.ts";
 import { socketAddresses } from "../net/addresses.ts";
 import type { ConnectHandler } from "../net/connect.ts";
@@ -9,6 +10,18 @@ import { type ByteStream, Transport } from "../net/transport.ts";
 import { altNames } from "./client-certificate.ts";
 import { opensslGroups } from "./tls-ciphers.ts";
 import type { BackendTls } from "./tls-settings.ts";
+
+/**
+ * Texts of OpenSSL's codes for certificates without a trusted CA. Node.js adds that a flag of its command line may help, which
+ * bin/launch.sh has set already.
+ */
+const UNTRUSTED: Readonly<Record<string, string>> = {
+  DEPTH_ZERO_SELF_SIGNED_CERT: "self-signed certificate",
+  SELF_SIGNED_CERT_IN_CHAIN: "self-signed certificate in certificate chain",
+  UNABLE_TO_GET_ISSUER_CERT: "unable to get issuer certificate",
+  UNABLE_TO_GET_ISSUER_CERT_LOCALLY: "unable to get local issuer certificate",
+  UNABLE_TO_VERIFY_LEAF_SIGNATURE: "unable to verify the first certificate",
+};
 
 /** Receives the result of a handshake; exactly one of `onSecure` and `onClose` is called. */
 interface SecureWaiter {
@@ -82,8 +95,8 @@ export class TlsClient {
     this.#keepSession(socket);
     if (keepAliveDelay > 0) socket.setKeepAlive(true, keepAliveDelay);
     const failed = (error: Error): void => {
-      // Node.js recommends a flag of its command line, which bin/launch.sh has set already.
-      error.message = error.message.replace(/; if the root CA is installed.*/, "; add its CA to backendTLS.root");
+      const text = UNTRUSTED[codeOf(error) ?? ""];
+      if (text !== undefined) error.message = `${text}; add its CA to backendTLS.root`;
       failure = error;
     };
     const closed = (): void => waiter.onClose(failure);

@@ -49,7 +49,13 @@ export type TraceMessage =
       /** The route group that has the routes; absent: the listener has them. */
       readonly group?: { readonly name: string; readonly origin?: Origin };
       /** Only if no listener matches the host. */
-      readonly listeners?: readonly { readonly listener: string; readonly reason: string; readonly origin?: Origin }[];
+      readonly listeners?: readonly {
+        /** Its key. */
+        readonly listener: string;
+        readonly name?: string;
+        readonly reason: string;
+        readonly origin?: Origin;
+      }[];
     }
   | {
       readonly type: "policySelection";

@@ -4,7 +4,7 @@ import type { Origin } from "../base/origin.ts";
 import type { Need } from "../cel/index.ts";
 import { authorizationText, type ShownRule } from "./authorization.ts";
 import type { ExpressionResult, PartResult, RequestState, RuleResult, TraceEvent, TraceMessage } from "./events.ts";
-import { EFFECTIVE_NAMES, shadowKey } from "./policy-kinds.ts";
+import { EFFECTIVE_NAMES, shadowKey, writtenPolicy } from "./policy-kinds.ts";
 import { type KeyedRoute, routeName } from "./route-names.ts";
 
 export interface Step {
@@ -25,7 +25,7 @@ export interface Step {
     | "response";
   /** As people call it. */
   readonly name: string;
-  /** Its key in the configuration, if that is not its name: of routes. */
+  /** Its key in the configuration: of routes and listeners that have lost. */
   readonly key?: string;
   /** Whether it passed, was chosen or is true; `unknown` depends on what is not known, `notReached` comes after the end. */
   readonly result: "yes" | "no" | "unknown" | "skipped" | "notReached";
@@ -61,7 +61,7 @@ function stepOf({ message, severity, scope }: TraceEvent, all: readonly TraceEve
     case "policy": {
       const { result } = message;
       const policy = EFFECTIVE_NAMES[message.kind];
-      const name = [...(scope ?? []), policy].join(" > ");
+      const name = [...(scope ?? []), writtenPolicy(policy)].join(" > ");
       // What is attached to a service that is called is not among the policies of the request.
       const [origin] = scope === undefined ? originsOf(policy, all, index) : [];
       const step = { kind: "policy", name, ...(origin !== undefined && { origin }), steps: [] } as const;
@@ -84,15 +84,14 @@ function stepOf({ message, severity, scope }: TraceEvent, all: readonly TraceEve
       return message.stage === "final request" ? sent(message.requestState) : undefined;
     case "backendCallStart": {
       if (scope !== undefined) return undefined;
-      const result = all
-        .slice(index)
-        .find((later) => later.message.type === "backendCallResult" && later.scope === undefined);
+      const own = all.slice(index + 1).filter((later) => later.scope === undefined);
+      const result = own.find(({ message: { type } }) => type === "backendCallResult" || type === "backendCallStart");
       const { result: passed, reason } = called(result?.message);
       const ofBackend = message.backend === undefined ? "" : `of ${message.backend}, `;
       return { kind: "endpoint", name: message.target, result: passed, reason: `${ofBackend}${reason}`, steps: [] };
     }
     case "responseSnapshot":
-      return message.stage === "final response" ? answered(message.requestState) : undefined;
+      return message.stage === "final response" ? answered(message.requestState, all.slice(0, index)) : undefined;
     default:
       return undefined;
   }
@@ -157,9 +156,9 @@ function shadowed(
 function selection(message: Extract<TraceMessage, { type: "routeSelection" }>): Step {
   const { selectedRoute, evaluatedRoutes, candidates, listeners } = message;
   if (listeners !== undefined) {
-    const steps = listeners.map(
-      ({ listener, ...others }): Step => ({ kind: "listener", name: listener, result: "no", ...others, steps: [] }),
-    );
+    const steps = listeners.map(({ listener: key, name = key, ...others }): Step => {
+      return { kind: "listener", name, key, result: "no", ...others, steps: [] };
+    });
     return { kind: "listener", name: "none", result: "no", reason: "no listener accepts this host", steps };
   }
   const others = candidates.filter(({ route }) => route !== selectedRoute);
@@ -192,9 +191,7 @@ function rule(
     kind: "rule",
     name: `${mode} ${name}`,
     result: needs !== undefined ? "unknown" : matched ? "yes" : "no",
-    ...(needs !== undefined
-      ? { reason: `assumed ${matched}; ${notKnown(needs)}` }
-      : error !== undefined && { reason: error }),
+    reason: needs !== undefined ? `assumed ${matched}; ${notKnown(needs)}` : (error ?? String(matched)),
     ...valuesOf(name, values, inputs),
     ...(origin !== undefined && { origin }),
     steps: [],
@@ -248,8 +245,43 @@ function called(message: TraceMessage | undefined): { readonly result: Step["res
   return { result: "no", reason: message.error };
 }
 
-function answered({ response }: RequestState): Step | undefined {
+/** The response that the client gets, compared with that of the backend. */
+function answered({ response }: RequestState, before: readonly TraceEvent[]): Step | undefined {
   if (response === undefined) return undefined;
-  const result = response.code < 400 ? "yes" : "no";
-  return { kind: "response", name: String(response.code), result, headers: response.headers, steps: [] };
+  const { code, headers } = response;
+  const own = before.filter(({ scope }) => scope === undefined).map(({ message }) => message);
+  const call = own.findLastIndex(({ type }) => type === "backendCallStart");
+  const raw = own.findLastIndex((message) => message.type === "responseSnapshot" && message.stage === "raw response");
+  const received = raw > call ? own[raw] : undefined;
+  const reason =
+    received?.type === "responseSnapshot" && received.requestState.response !== undefined
+      ? changesOf(received.requestState.response, response)
+      : "by the gateway";
+  return { kind: "response", name: String(code), result: code < 400 ? "yes" : "no", reason, headers, steps: [] };
+}
+
+type Response = NonNullable<RequestState["response"]>;
+
+/** What the gateway has changed in a response. */
+function changesOf(received: Response, sent: Response): string {
+  const named = (what: string, names: readonly string[]): string[] =>
+    names.length === 0 ? [] : [`${what} ${names.join(", ")}`];
+  const [old, all] = [received.headers, sent.headers];
+  const names = Object.keys(all);
+  const changes = [
+    ...(received.code === sent.code ? [] : [`replaces status ${received.code}`]),
+    ...named(
+      "adds",
+      names.filter((name) => !(name in old)),
+    ),
+    ...named(
+      "changes",
+      names.filter((name) => name in old && old[name] !== all[name]),
+    ),
+    ...named(
+      "removes",
+      Object.keys(old).filter((name) => !(name in all)),
+    ),
+  ];
+  return changes.length === 0 ? "by the backend" : `by the backend; the gateway ${changes.join(", ")}`;
 }

@@ -1,27 +1,26 @@
 /** Warnings about settings that are valid but most likely not intended. */
-import { isIP } from "node:net";
 import type { z } from "zod";
 import { DEFAULT_BUFFERED_BYTES } from "../base/buffered-bytes.ts";
 import type { ListenAddress } from "../base/listen-address.ts";
 import type { Path } from "../base/paths.ts";
 import type { CelEnvironment, Scope } from "../cel/index.ts";
-import type { Frontend, Listener, ProxyProtocol, Route } from "../ir/ir.ts";
+import type { Listener, ProxyProtocol } from "../ir/ir.ts";
 import type { AuthorizationRule } from "../policies/authorization/schema.ts";
-import { isConditional } from "../policies/define/conditional.ts";
 import type { ExtAuthz } from "../policies/ext-authz/schema.ts";
-import type { PolicySet } from "../policies/policy-set.ts";
+import { kindsOf } from "../policies/merge.ts";
+import type { PolicyInputs, PolicySet } from "../policies/policy-set.ts";
 import { readCertificate } from "../tls/certificate-list.ts";
 import { altNames } from "../tls/client-certificate.ts";
 import type { TlsServer } from "../tls/tls-settings.ts";
-import { targetName } from "../upstream/settings/pool-target.ts";
-import type { Target } from "../upstream/settings/target.ts";
-import { lintedRoute, meet, type RoutePlace } from "./linted-route.ts";
+import { lintedRoute, meet } from "./linted-route.ts";
 import { writtenConditions } from "./problems/known-fields.ts";
-import { lint } from "./problems/lint.ts";
-import { lintTexts } from "./problems/lint-table.ts";
+import { lint, problemOf } from "./problems/lint.ts";
+import { type Finding, lintTexts } from "./problems/lint-table.ts";
 import type { Report } from "./problems/problem.ts";
+import type { RouteFinding, RoutePlace } from "./route-findings.ts";
 import { lintRoutes } from "./route-lints.ts";
 import type { FrontendInput } from "./schema/frontend.ts";
+import { isAllShadow } from "./shadow-policies.ts";
 
 /**
  * Policies that let requests without credentials pass unless their mode says otherwise (docs/policies/jwt-auth.md,
@@ -33,13 +32,21 @@ const AUTHENTICATION = [
   ["apiKey", "apiKey"],
 ] as const;
 
-/** About the inline policies at `path`, not those that are attached by `policies[]`. */
-export function adviseOnPolicies(set: PolicySet, path: Path, report: Report, cel: CelEnvironment): void {
+/** About policies at `path`. `around`: all that are written there; what is attached elsewhere is not known. */
+export function adviseOnPolicies(
+  set: PolicySet,
+  around: PolicyInputs,
+  path: Path,
+  report: Report,
+  cel: CelEnvironment,
+): void {
   for (const [kind, variable] of AUTHENTICATION) {
     const mode = set[kind]?.mode ?? "optional";
-    const { [kind]: own, ...others } = set;
-    if (own === undefined || mode === "strict" || reads(others, variable, cel)) continue;
-    lint(report, [...path, kind], "lenient-authentication", mode);
+    if (set[kind] === undefined || mode === "strict") continue;
+    // Rules that are not enforced yet do not make up for authentication that lets requests pass.
+    const others = kindsOf(around).filter((other) => other !== kind && !isAllShadow(other, around[other]));
+    if (!others.some((other) => reads(around[other], variable, cel)))
+      lint(report, [...path, kind], "lenient-authentication", mode);
   }
   const { backendTLS } = set;
   if (backendTLS?.insecure === true && backendTLS.root !== undefined)
@@ -94,65 +101,7 @@ function reads(part: unknown, variable: string, cel: CelEnvironment): boolean {
   }
 }
 
-/** About one route: its matches and backends. */
-export function adviseOnRoute(route: Route, path: Path, report: Report): void {
-  for (const [i, { method }] of route.matches.entries())
-    if (method !== undefined && method !== method.toUpperCase())
-      lint(report, [...path, "matches", i, "method"], "lower-case-method", method);
-  adviseOnPaths(route, path, report);
-  adviseOnPrefixes(route, path, report);
-  const { directResponse, requestRedirect } = route.policies;
-  if (requestRedirect !== undefined && !isConditional(requestRedirect) && route.backends.length > 0)
-    lint(report, [...path, "backends"], "unused-backends");
-  if (directResponse !== undefined || requestRedirect !== undefined) return;
-  if (route.backends.length === 0) lint(report, path, "no-backends");
-  else if (route.backends.every(({ weight }) => weight === 0)) lint(report, [...path, "backends"], "no-weight");
-  else adviseOnRetries(route, path, report);
-}
-
-/** Retries to a backend with a single endpoint do not help while that endpoint is down. */
-function adviseOnRetries({ policies, backends }: Route, path: Path, report: Report): void {
-  if (policies.retry === undefined || policies.retry.otherBackends !== undefined) return;
-  const used = backends.filter(({ weight }) => weight > 0);
-  const single = used.flatMap(({ target }) => onlyAddress(target) ?? [])[0];
-  if (single === undefined) return;
-  lint(report, [...path, "policies", "retry"], "lone-retry", single, used.length > 1);
-}
-
-/** The one address of a target; undefined for names and services, which may have several. */
-function onlyAddress(target: Target): string | undefined {
-  if (target.type === "unix") return `unix:${target.path}`;
-  return target.type === "static" && isIP(target.host) !== 0 ? targetName(target) : undefined;
-}
-
-/** Users may write `/api/*` and mean a prefix. Paths may contain `*`, so this is not necessarily a mistake. */
-function adviseOnPaths({ matches }: Route, path: Path, report: Report): void {
-  for (const [i, { path: match }] of matches.entries())
-    if (match.type !== "regex" && match.value.includes("*")) {
-      const instead = match.value.slice(0, match.value.indexOf("*")).replace(/\/+$/, "") || "/";
-      lint(report, [...path, "matches", i, "path", match.type], "literal-asterisk", instead);
-    }
-}
-
-/** `path.prefix` replaces a matched prefix, so it fails with 500 for requests that another kind of match selected. */
-function adviseOnPrefixes({ matches, policies, backends }: Route, path: Path, report: Report): void {
-  // The route of the group is matched last, and has matches of its own.
-  if (backends.some(({ target }) => target.type === "routeGroup")) return;
-  const others = [...matches.entries()].filter(([, match]) => match.path.type !== "pathPrefix");
-  for (const kind of ["urlRewrite", "requestRedirect"] as const) {
-    const policy = policies[kind];
-    if (policy === undefined || isConditional(policy) || policy.path === undefined || !("prefix" in policy.path))
-      continue;
-    for (const [i, match] of others) {
-      const at = [...path, "matches", i, "path", match.path.type];
-      if (others.length < matches.length) lint(report, at, "replaced-prefix", kind);
-      // The policy never works.
-      else report(at, lintTexts("replaced-prefix", kind));
-    }
-  }
-}
-
-/** About the routes of a listener or group together, those of connections after those of HTTP; each is reported at its origin. */
+/** About the routes of a listener or group, those of connections after those of HTTP; each is reported at its origin. */
 export function adviseOnRoutes(
   owner: Pick<Listener, "hostname" | "routes" | "tcpRoutes" | "policies">,
   report: Report,
@@ -162,46 +111,52 @@ export function adviseOnRoutes(
   const findings = lintRoutes(owner.policies, linted, ({ route, match }, loser) =>
     route === loser ? `matches[${match}]` : route.name,
   );
-  const pathOf = ({ route: { origin }, match }: RoutePlace): Path => {
-    const path = origin?.path ?? [];
-    return match === undefined ? path : [...path, "matches", match];
-  };
   for (const finding of findings) {
-    const { code, found, field, related } = finding;
-    const at = field === undefined ? pathOf(finding) : [...pathOf(finding), field];
-    const places = related.map((each) => ({ path: pathOf(each), message: each.message }));
-    report(at, { ...lintTexts(code, ...(found as never)), warning: true, advice: true, lint: code, related: places });
+    const at = [...pathOf(finding), ...fieldOf(finding)];
+    const related = finding.related?.map((each) => ({ path: pathOf(each), message: each.message }));
+    // A policy that fails for every match of its route never works, so it is an error.
+    report(at, isForAllMatches(finding) ? lintTexts(finding, "file") : problemOf(finding, related));
   }
 }
 
-/** About the certificates of a listener at `path`: whether one of them is for its hosts. */
-export function adviseOnCertificates(tls: TlsServer, written: string, path: Path, report: Report): void {
+function isForAllMatches({ code, route }: RouteFinding): boolean {
+  return (
+    code === "replaced-prefix" && "matches" in route && route.matches.every(({ path }) => path.type !== "pathPrefix")
+  );
+}
+
+function pathOf({ route: { origin }, match }: RoutePlace): Path {
+  const path = origin?.path ?? [];
+  return match === undefined ? path : [...path, "matches", match];
+}
+
+function fieldOf({ route, match = 0, field }: RouteFinding): Path {
+  if (field === "path") return ["path", ...("matches" in route ? [route.matches[match]?.path.type ?? ""] : [])];
+  if (field === "retry") return ["policies", "retry"];
+  return field === undefined ? [] : [field];
+}
+
+/** Whether one of the certificates of a listener is for its hosts. `written`: its hostname. */
+export function foreignCertificate(tls: TlsServer, written: string): Finding | undefined {
   const hostname = written.toLowerCase();
-  if (tls.dynamicCa !== undefined || hostname === "" || hostname === "*") return;
+  if (tls.dynamicCa !== undefined || hostname === "" || hostname === "*") return undefined;
   const others = tls.otherCertificates ?? [];
   const certificates = [tls, ...others].flatMap(({ cert }) => readCertificate(cert) ?? []);
   const names = certificates.flatMap(({ subjectAltName = "" }) => altNames(subjectAltName, "DNS"));
   const valid = hostname.startsWith("*")
     ? names.some((name) => meet(name.toLowerCase(), hostname))
     : certificates.some((certificate) => certificate.checkHost(hostname) !== undefined);
-  if (valid) return;
-  lint(report, [...path, "cert"], "foreign-certificate", hostname, others.length === 0, names);
+  return valid ? undefined : { code: "foreign-certificate", found: [hostname, others.length === 0, names] };
 }
 
-/** About the memory for buffered bodies. */
-export function adviseOnBodies(
-  { maxBufferSize, maxBufferedBytes = DEFAULT_BUFFERED_BYTES }: Frontend,
-  report: Report,
-): void {
-  if (maxBufferSize <= maxBufferedBytes) return;
-  lint(report, ["frontendPolicies", "http", "maxBufferSize"], "small-body-budget", maxBufferedBytes);
-}
-
-/** Advice about peers that may set the address of a client. */
-export function adviseOnProxies(
+/** About the memory for buffered bodies, and about peers that may set the address of a client. */
+export function adviseOnFrontend(
   { proxyProtocol, proxy, http }: Pick<FrontendInput, "proxyProtocol" | "proxy" | "http">,
   report: Report,
 ): void {
+  const budget = http?.maxBufferedBytes ?? DEFAULT_BUFFERED_BYTES;
+  if (http !== undefined && http.maxBufferSize > budget)
+    lint(report, ["frontendPolicies", "http", "maxBufferSize"], "small-body-budget", budget);
   const used = proxyProtocol ?? proxy;
   if (used === undefined) return;
   adviseOnPeers(used, ["frontendPolicies", proxyProtocol === undefined ? "proxy" : "proxyProtocol"], report);

@@ -1,6 +1,17 @@
+import type { Origin } from "../base/origin.ts";
 import type { Path } from "../base/paths.ts";
 import type { Http2Limits } from "../http/stream.ts";
-import type { AccessLog, Bind, Collector, Frontend, NetworkRule, TargetedPolicy, Tracing } from "../ir/ir.ts";
+import type {
+  AccessLog,
+  Bind,
+  Collector,
+  Frontend,
+  FrontendOrigins,
+  NetworkRule,
+  TargetedPolicy,
+  Tracing,
+} from "../ir/ir.ts";
+import { below } from "../ir/origins.ts";
 import { PolicyError, within } from "../policies/contract/policy-error.ts";
 import { defined } from "../policies/contract/resolver.ts";
 import { prepareNetworkAuthz } from "../policies/ext-authz/network.ts";
@@ -9,8 +20,8 @@ import type { LogFields } from "../telemetry/settings.ts";
 import type { CallContext } from "./called-targets.ts";
 import { reportProblem, translateCallPolicies } from "./policies.ts";
 import type { Report } from "./problems/problem.ts";
-import { type FrontendInput, frontendHttp, frontendTcp, proxyProtocol } from "./schema/frontend.ts";
-import type { SettingsInput } from "./schema/settings.ts";
+import { FRONTEND_ALIASES, type FrontendInput, frontendHttp, frontendTcp, proxyProtocol } from "./schema/frontend.ts";
+import { type SettingsInput, settings } from "./schema/settings.ts";
 import type { AccessLogExportInput, TracingInput } from "./schema/telemetry.ts";
 
 interface NetworkRuleInput {
@@ -24,10 +35,44 @@ const TCP = frontendTcp.parse({});
 const PROXY_PROTOCOL = proxyProtocol.parse({});
 
 /** The settings that call services, as runtime types. */
-export type Calling = Pick<Frontend, "networkExtAuthz" | "accessLog" | "tracing">;
+type Calling = Pick<Frontend, "networkExtAuthz" | "accessLog" | "tracing">;
+
+/**
+ * Those of `input` that call services. `former`: what a configuration file says for them in other places, `tracing` at `tracingPath`.
+ * Problems are reported.
+ */
+export function translateCalling(
+  input: FrontendInput,
+  context: Pick<CallContext, "calledTargets" | "report" | "cel">,
+  former: { readonly logging: SettingsInput["logging"]; readonly tracing?: TracingInput | undefined } = NOTHING_FORMER,
+): Calling {
+  const networkExtAuthz = translateNetworkExtAuthz(input, context);
+  const accessLog = translateAccessLog(input, former.logging, context);
+  const { tracing = former.tracing } = input;
+  const tracingPath = input.tracing === undefined ? ["config", "tracing"] : ["frontendPolicies", "tracing"];
+  return {
+    ...(networkExtAuthz !== undefined && { networkExtAuthz }),
+    ...(accessLog !== undefined && { accessLog }),
+    ...(tracing !== undefined && { tracing: translateTracing(tracing, tracingPath, context) }),
+  };
+}
+
+const NOTHING_FORMER = { logging: settings.parse({}).logging };
+
+/** Where the fields of `input` are, which is written at `around`. */
+export function originsOfFrontend(input: FrontendInput, around: Origin): FrontendOrigins {
+  const { networkAuthorization, ...others } = input;
+  const rules = networkAuthorization?.rules.map((_, i) => below(around, ["networkAuthorization", "rules", i]));
+  const entries = Object.entries(others).flatMap(([field, value]) =>
+    value === undefined ? [] : [[NAMES.get(field) ?? field, [below(around, [field])]]],
+  );
+  return { ...Object.fromEntries(entries), ...(rules !== undefined && { networkAuthorization: rules }) };
+}
+
+const NAMES: ReadonlyMap<string, string> = new Map(FRONTEND_ALIASES);
 
 /** The settings of connections, for every bind. */
-export function translateFrontend(input: FrontendInput, calling: Calling): Frontend {
+export function translateFrontend(input: FrontendInput, calling: Calling, origins: FrontendOrigins): Frontend {
   const { http = HTTP, tcp = TCP, proxyProtocol = input.proxy, connect, networkAuthorization } = input;
   return {
     maxBufferSize: http.maxBufferSize,
@@ -54,6 +99,7 @@ export function translateFrontend(input: FrontendInput, calling: Calling): Front
     ...(input.tls?.handshakeTimeout !== undefined && { handshakeTimeout: input.tls.handshakeTimeout }),
     ...(networkAuthorization !== undefined && { networkAuthorization: networkAuthorization.rules.map(toRule) }),
     ...calling,
+    ...(Object.keys(origins).length > 0 && { origins }),
   };
 }
 
@@ -77,9 +123,10 @@ export function tunnelFrontend(frontend: Frontend, tunnelProtocol: Bind["tunnelP
 }
 
 /**
- * What `frontendPolicies` sets, as the dump shows it among the targeted policies (reference 4.4): the values in effect.
+ * What `frontendPolicies`, which is written at `around`, sets, as the dump shows it among the targeted policies (reference 4.4): the
+ * values in effect.
  */
-export function dumpFrontend(input: FrontendInput, calling: Calling): TargetedPolicy[] {
+export function dumpFrontend(input: FrontendInput, calling: Calling, around: Origin): TargetedPolicy[] {
   const { http, tcp, udp, tls, connect, networkAuthorization, proxyProtocol = input.proxy } = input;
   const fields = {
     http: http && { ...http, headerReadTimeout: headerReadTimeout(http) },
@@ -101,11 +148,15 @@ export function dumpFrontend(input: FrontendInput, calling: Calling): TargetedPo
             key: `frontend/${field}`,
             name: null,
             target: ALL,
-            origin: { path: ["frontendPolicies", field] },
+            origin: below(around, [writtenAs(field, input)]),
             policy: { frontend: { [field]: value } },
           },
         ],
   );
+}
+
+function writtenAs(field: string, input: FrontendInput): string {
+  return FRONTEND_ALIASES.find(([alias, name]) => name === field && input[alias] !== undefined)?.[0] ?? field;
 }
 
 const ALL = { gateway: { gatewayName: "default", gatewayNamespace: "default", listenerName: null } };
@@ -124,7 +175,7 @@ function headerReadTimeout(http: NonNullable<FrontendInput["http"]>): number {
 const KIND = "networkExtAuthz";
 
 /** `frontendPolicies.networkExtAuthz` as a runtime type, after its problems were reported. undefined = not configured. */
-export function translateNetworkExtAuthz(
+function translateNetworkExtAuthz(
   { [KIND]: input }: FrontendInput,
   { calledTargets, report, cel }: Pick<CallContext, "calledTargets" | "report" | "cel">,
 ): NetworkExtAuthz | undefined {
@@ -179,7 +230,7 @@ const MOVED = "has moved to frontendPolicies.accessLog; tracegate migrate -f FIL
  * `frontendPolicies.accessLog` as a runtime type, completed by what `config.logging` says in its former place. Problems are
  * reported; undefined = nothing is configured.
  */
-export function translateAccessLog(
+function translateAccessLog(
   { accessLog, logging }: FrontendInput,
   former: SettingsInput["logging"],
   { calledTargets, report }: Pick<CallContext, "calledTargets" | "report">,
@@ -197,7 +248,7 @@ export function translateAccessLog(
 }
 
 /** `frontendPolicies.tracing` as a runtime type; what is wrong with it is reported at `path`. */
-export function translateTracing(
+function translateTracing(
   input: TracingInput,
   path: Path,
   { calledTargets }: Pick<CallContext, "calledTargets">,

@@ -1,36 +1,8 @@
-/** A route as lints compare it with others: where it takes requests or connections, and what is found in it alone. */
+/** A route as lints compare it with others: where it takes requests or connections. */
 import type { PathMatch, Route, RouteMatch, TcpRoute } from "../ir/ir.ts";
 import { conditionsOf, withoutTrailingSlashes } from "../ir/precedence.ts";
 import type { PolicyKind, PolicySet } from "../policies/policy-set.ts";
-import type { Found } from "./problems/lint-table.ts";
-
-type AnyRoute = Route | TcpRoute;
-
-/** A route, or one of its matches. */
-export interface RoutePlace {
-  readonly route: AnyRoute;
-  /** Index into its matches; undefined = all of it. */
-  readonly match?: number | undefined;
-}
-
-type RouteLint =
-  | "shadowed-route"
-  | "unreachable-match"
-  | "unreachable-hostname"
-  | "impossible-match"
-  | "bypassed-authentication";
-
-/** One finding, for files and for objects of Kubernetes. */
-export type RouteFinding = RoutePlace &
-  {
-    readonly [Code in RouteLint]: {
-      readonly code: Code;
-      readonly found: Found<Code>;
-      /** Which field of the route or match it is about. */
-      readonly field?: "hostnames" | "headers" | "query";
-      readonly related: readonly (RoutePlace & { readonly message: string })[];
-    };
-  }[RouteLint];
+import { type AnyRoute, findingsIn, type RouteFinding, type RoutePlace } from "./route-findings.ts";
 
 /** A host of a route. */
 interface AtHost {
@@ -81,7 +53,7 @@ export function lintedRoute(route: AnyRoute, hostname: string): LintedRoute {
     return {
       route,
       places: [],
-      findings: [{ route, code: "unreachable-hostname", found: [hostname], field: "hostnames", related: [] }],
+      findings: [{ route, code: "unreachable-hostname", found: [hostname], field: "hostnames" }],
     };
   if (!("matches" in route))
     return {
@@ -95,7 +67,7 @@ export function lintedRoute(route: AnyRoute, hostname: string): LintedRoute {
       return { route, match, ...at, slot: `${at.host} ${conditionsOf(each)}`, isWide };
     }),
   );
-  return { route, places, findings: impossibleMatches(route), guard: authenticationOf(route.policies) };
+  return { route, places, findings: findingsIn(route), guard: authenticationOf(route.policies) };
 }
 
 function hostsOf({ hostnames }: AnyRoute, listener: string): AtHost[] {
@@ -129,34 +101,6 @@ const AUTHENTICATION = [
 
 export function authenticationOf(policies: PolicySet): PolicyKind | undefined {
   return AUTHENTICATION.find((kind) => policies[kind] !== undefined);
-}
-
-function impossibleMatches(route: Route): RouteFinding[] {
-  return route.matches.flatMap((match, i): RouteFinding[] => {
-    const method = match.headers.find(({ name, type }) => name === ":method" && type === "exact");
-    if (match.method !== undefined && method !== undefined && method.value !== match.method) {
-      const why = `the method cannot be both ${match.method} and ${method.value}`;
-      return [{ route, match: i, code: "impossible-match", found: [why], field: "headers", related: [] }];
-    }
-    for (const field of ["headers", "query"] as const) {
-      const contradiction = contradictionIn(match[field], field);
-      if (contradiction !== undefined)
-        return [{ route, match: i, code: "impossible-match", found: [contradiction], field, related: [] }];
-    }
-    return [];
-  });
-}
-
-/** Two values for something that has one. A header may occur twice; of a query parameter the last value counts. */
-function contradictionIn(list: RouteMatch["headers"], field: "headers" | "query"): string | undefined {
-  const seen = new Map<string, string>();
-  for (const { name, type, value } of list) {
-    if (type !== "exact" || (field === "headers" && !name.startsWith(":"))) continue;
-    const other = seen.get(name);
-    if (other !== undefined && other !== value) return `${name} cannot be both ${other} and ${value}`;
-    seen.set(name, value);
-  }
-  return undefined;
 }
 
 /** Whether a host can fit both names; a name is a host, `*.` with a host, or nothing for all hosts. */

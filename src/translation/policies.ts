@@ -23,20 +23,23 @@ import { asEnforced, withShadows } from "./shadow-policies.ts";
 /** Checked here: a kind whose `resolve` does not give what runs does not compile. */
 const TABLE: ResolveTable = POLICY_SCHEMAS;
 
-/** The policies at `path` as runtime types; problems that the policies find themselves are reported as precisely as they say. */
+/**
+ * The policies at `path` as runtime types; problems that the policies find themselves are reported as precisely as they say. `around`: what
+ * is written there beside a part that is translated alone.
+ */
 export function translatePolicies(
   input: PolicyInputs | undefined,
   phase: Phase,
   path: Path,
   { sources, calledTargets, report, cel }: CallContext,
+  around: PolicyInputs = input ?? {},
 ): PolicySet {
   if (input === undefined) return NO_POLICY_SET;
   const set = resolvePolicies(asEnforced(input), new PolicyResolver(path, { sources, calledTargets, report, cel }));
   const separate = withShadows(set, input);
   if (validatePolicies(set, phase, path, report, cel)) {
     noteRetry(set, path, report, cel);
-    // Rules that are not enforced yet do not make up for authentication that lets requests pass.
-    adviseOnPolicies({ ...set, authorization: separate.authorization }, path, report, cel);
+    adviseOnPolicies(set, around, path, report, cel);
     const { authorization } = set;
     if (authorization !== undefined)
       adviseOnRules(authorization.rules, "request", [...path, "authorization", "rules"], report, cel);

@@ -13,8 +13,8 @@ import {
   type NameOf,
   type Place,
   pathText,
-  type RouteFinding,
 } from "./linted-route.ts";
+import type { RouteFinding } from "./route-findings.ts";
 
 /** How a request gets past what a match demands. */
 interface Bypass {

@@ -4,8 +4,9 @@
  */
 import { compareMatches, rankedMatch } from "../ir/precedence.ts";
 import type { PolicySet } from "../policies/policy-set.ts";
-import { authenticationOf, type LintedRoute, type NameOf, type Place, type RouteFinding } from "./linted-route.ts";
+import { authenticationOf, type LintedRoute, type NameOf, type Place } from "./linted-route.ts";
 import { bypasses } from "./route-bypasses.ts";
+import type { RouteFinding } from "./route-findings.ts";
 
 /** Findings about the routes of one listener or route group; those of connections or UDP sessions in their order. */
 export function lintRoutes(policies: PolicySet, routes: readonly LintedRoute[], nameOf: NameOf): RouteFinding[] {

@@ -17,6 +17,7 @@ import { TokenBuckets } from "../policies/token-buckets/buckets.ts";
 import type { Ports } from "../proxy/data-plane.ts";
 import { MemoryPressure } from "../proxy/overload/memory-pressure.ts";
 import { DRAIN_STEPS } from "../proxy/ports/drain.ts";
+import { RecorderMemory } from "../recorder/memory.ts";
 import { type MetricsSnapshot, mergeSnapshots } from "../telemetry/metrics.ts";
 import type { Chunk } from "../telemetry/otlp/messages.ts";
 import { TICKET_PERIOD_MS, TicketSecrets } from "../tls/ticket-keys.ts";
@@ -42,7 +43,7 @@ const RESTART_PAUSE_MS = 1000;
 const REPORT_TIMEOUT_MS = 2000;
 
 /** Options that differ from worker to worker, or that the supervisor makes. */
-type OwnOption = "index" | "gate" | "buckets" | "tickets" | "pressure" | "ownSockets" | "logRing";
+type OwnOption = "index" | "gate" | "buckets" | "tickets" | "pressure" | "ownSockets" | "logRing" | "recorder";
 
 /** What is fixed for the life of the process. */
 export interface SupervisorSettings {
@@ -50,6 +51,8 @@ export interface SupervisorSettings {
   readonly workers: number;
   /** Where the process listens; with a region for each worker. */
   readonly own: OwnSockets;
+  /** Bytes of records for each worker; undefined: the recorder is off. */
+  readonly recorder?: { readonly recent: number; readonly kept: number } | undefined;
   /** Options that all workers share. */
   readonly worker: Omit<WorkerOptions, OwnOption>;
 }
@@ -89,6 +92,8 @@ export class Supervisor implements WorkerEvents {
   readonly #buckets = new TokenBuckets();
   /** Shared memory: what session tickets of TLS are encrypted with, so that every worker resumes the sessions of all. */
   readonly #tickets = new TicketSecrets();
+  /** Shared memory: the records of each worker, by its index. */
+  readonly recorders: readonly RecorderMemory[];
   readonly #rotation: NodeJS.Timeout;
   readonly #evictions = new Evictions();
   /** Results of active health checks, by the key of the endpoint. */
@@ -112,6 +117,11 @@ export class Supervisor implements WorkerEvents {
   constructor(settings: SupervisorSettings, events: SupervisorEvents, threads = new WorkerThreads(0)) {
     this.#settings = settings;
     this.pressure = new MemoryPressure(settings.workers);
+    const { recorder, workers } = settings;
+    this.recorders =
+      recorder === undefined
+        ? []
+        : Array.from({ length: workers }, () => RecorderMemory.create(recorder.recent, recorder.kept));
     this.#events = events;
     this.#threads = threads;
     this.#logFilter = settings.worker.logFilter;
@@ -376,6 +386,7 @@ export class Supervisor implements WorkerEvents {
       logFilter: this.#logFilter,
       index,
       gate: this.#gate.buffer,
+      recorder: this.recorders[index]?.buffer,
       buckets: this.#buckets.memory,
       tickets: this.#tickets.memory,
       pressure: this.pressure.memory,

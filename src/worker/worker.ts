@@ -24,6 +24,8 @@ import { ExpressionShares } from "../proxy/services/expression-shares.ts";
 import type { Services } from "../proxy/services/services.ts";
 import { TraceLog } from "../proxy/services/trace-log.ts";
 import { Watchers } from "../proxy/services/watchers.ts";
+import { RecorderMemory } from "../recorder/memory.ts";
+import { Recorder } from "../recorder/recorder.ts";
 import { AccessLog } from "../telemetry/access-log.ts";
 import { CustomLabels } from "../telemetry/custom-labels.ts";
 import { Metrics } from "../telemetry/metrics.ts";
@@ -148,6 +150,7 @@ function main(port: NonNullable<typeof parentPort>, options: WorkerOptions): voi
     traceLog: new TraceLog(output),
     log,
     accessLog: new AccessLog(output, batch, options.logReasons),
+    recorder: options.recorder && new Recorder(new RecorderMemory(options.recorder)),
     exports: chunks,
     sensitive: sensitiveHeaders(options.sensitiveHeaders),
     policies: {

@@ -14,6 +14,7 @@ import { formatOrigin, type Origin } from "../../src/base/origin.ts";
 import { reportOf } from "../../src/config/check.ts";
 import { loadConfig } from "../../src/config/load.ts";
 import type { Settings } from "../../src/config/settings.ts";
+import type { FrontendOrigins } from "../../src/ir/ir.ts";
 import { packIr, unpackIr } from "../../src/ir/packed-ir.ts";
 import { renderReport } from "../../src/main/check-report.ts";
 import { formatDiagnostics } from "../../src/translation/problems/diagnostics.ts";
@@ -85,8 +86,15 @@ function outcome(file: string, text: string, surroundings: Readonly<Record<strin
     ...ir,
     settings: changed(config),
   };
-  const asText = (key: unknown, value: unknown): unknown => (key === "origin" ? formatOrigin(value as Origin) : value);
+  const asText = (key: unknown, value: unknown): unknown => {
+    if (key === "origins") return textOfOrigins(value as FrontendOrigins);
+    return key === "origin" ? formatOrigin(value as Origin) : value;
+  };
   return { extension: ".out.yaml", text: stringify(shown, asText, { aliasDuplicateObjects: false, lineWidth: 0 }) };
+}
+
+function textOfOrigins(origins: FrontendOrigins): unknown {
+  return Object.fromEntries(Object.entries(origins).map(([field, each]) => [field, each.map(formatOrigin).join(", ")]));
 }
 
 function variables(text: string): Record<string, string> {

@@ -23,8 +23,8 @@ import type { DesiredStatus } from "../../src/controller/status/desired.ts";
 import { desiredStatuses } from "../../src/controller/status/statuses.ts";
 import { gatewayState } from "../../src/controller/translate/gateway-state.ts";
 import { ROUTE_KINDS } from "../../src/controller/translate/model/model.ts";
-import type { Listener, Route, RouteBackend } from "../../src/ir/ir.ts";
-import { originsOf, type PolicySource, type PolicySources } from "../../src/ir/origins.ts";
+import type { FrontendOrigins, Listener, Route, RouteBackend } from "../../src/ir/ir.ts";
+import { originOfBackend, originsOf, type PolicySource, type PolicySources } from "../../src/ir/origins.ts";
 import { packIr, unpackIr } from "../../src/ir/packed-ir.ts";
 import { keyOfObject } from "../../src/kube/keys.ts";
 import type { Gateway } from "../../src/kube/objects.ts";
@@ -135,12 +135,16 @@ function outcome(text: string): Outcome {
 
 function asText(key: unknown, value: unknown): unknown {
   if (key === "sources") return textOfSources(value as PolicySources);
+  if (key === "origins") return mapped(value as FrontendOrigins, (each) => each.map(formatOrigin).join(", "));
   return key === "origin" ? formatOrigin(value as Origin) : value;
 }
 
 function textOfSources(sources: PolicySources): unknown {
-  const entries = Object.entries(sources).map(([kind, list = []]) => [kind, list.map(textOfSource).join(", ")]);
-  return Object.fromEntries(entries);
+  return mapped(sources, (list = []) => list.map(textOfSource).join(", "));
+}
+
+function mapped<T>(fields: Readonly<Record<string, T>>, text: (value: T) => string): unknown {
+  return Object.fromEntries(Object.entries(fields).map(([name, value]) => [name, text(value)]));
 }
 
 function textOfSource({ in: container, at = [] }: PolicySource): string {
@@ -160,7 +164,7 @@ async function assertServed(states: readonly GatewayState[]): Promise<void> {
   }
 }
 
-/** Each listener and route says where it was written, also after it was packed again: in an object that is there, and a field that it has. */
+/** Each listener, route, backend and policy says where it was written, also after it was packed again: in an object that is there, and a field that it has. */
 function assertOrigins(state: GatewayState, graph: Graph): void {
   const ir = unpackIr(packState(state));
   assert.deepEqual(unpackIr(packIr(ir)), ir);
@@ -171,8 +175,19 @@ function assertOrigins(state: GatewayState, graph: Graph): void {
     for (const route of routes) assertPolicies(route, route.origin, route.key, graph);
     for (const { key, origin, backends } of [...routes, ...tcpRoutes]) {
       assertWritten(origin, key, graph);
-      for (const backend of backends) assertPolicies(backend, origin, backend.key, graph);
+      for (const [i, backend] of backends.entries()) {
+        assertWritten(originOfBackend(origin, i, backend.at), backend.key, graph);
+        assertPolicies(backend, origin, backend.key, graph);
+      }
     }
+  }
+  for (const { key, origin } of ir.targeted) assertWritten(origin, key, graph);
+  for (const { key, frontend } of ir.binds) {
+    const { origins = {}, networkAuthorization, networkExtAuthz } = frontend;
+    for (const [field, each] of Object.entries(origins))
+      for (const origin of each) assertWritten(origin, `${field} of ${key}`, graph);
+    assert.equal(origins.networkAuthorization?.length, networkAuthorization?.length, `rules of ${key}`);
+    assert.equal(origins.networkExtAuthz === undefined, networkExtAuthz === undefined, `service of ${key}`);
   }
 }
 
@@ -266,9 +281,9 @@ const DEFAULTS: Readonly<Record<string, unknown>> = {
   host: "::",
   tunnelProtocol: "direct",
   mode: "standard",
-  frontend: translateFrontend({}, {}),
   policies: {},
 };
+const FRONTEND: Readonly<Record<string, unknown>> = { ...translateFrontend({}, {}, {}) };
 
 function shownState(state: GatewayState | undefined): unknown {
   if (state === undefined) return "not ours";
@@ -285,14 +300,18 @@ function byName<T>(map: ReadonlyMap<string, T>): readonly (readonly [string, T])
 /** Without what the name says already, and without defaults. */
 function shownResource(resource: Resource): unknown {
   const { kind: _kind, ...rest } = resource;
-  return Object.fromEntries(Object.entries(rest).map(([name, value]) => [name, withoutDefaults(value)]));
+  return Object.fromEntries(Object.entries(rest).map(([name, value]) => [name, withoutDefaults(value, DEFAULTS)]));
 }
 
-function withoutDefaults(value: unknown): unknown {
+function withoutDefaults(value: unknown, defaults: typeof DEFAULTS): unknown {
   if (typeof value !== "object" || value === null || Array.isArray(value)) return value;
-  return Object.fromEntries(
-    Object.entries(value).filter(([name, each]) => name !== "key" && !isDeepStrictEqual(each, DEFAULTS[name])),
-  );
+  const others = Object.entries(value).flatMap(([name, each]) => {
+    if (name === "key" || isDeepStrictEqual(each, defaults[name])) return [];
+    if (name !== "frontend") return [[name, each]];
+    const frontend = withoutDefaults(each, FRONTEND);
+    return isDeepStrictEqual(frontend, {}) ? [] : [[name, frontend]];
+  });
+  return Object.fromEntries(others);
 }
 
 function shownStatus({ kind, key, generation: _, status }: DesiredStatus): readonly [string, unknown] {

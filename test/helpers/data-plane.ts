@@ -22,6 +22,8 @@ import {
 import type { Services } from "../../src/proxy/services/services.ts";
 import { TraceLog } from "../../src/proxy/services/trace-log.ts";
 import { Watchers } from "../../src/proxy/services/watchers.ts";
+import { RecorderMemory } from "../../src/recorder/memory.ts";
+import { Recorder } from "../../src/recorder/recorder.ts";
 import { AccessLog } from "../../src/telemetry/access-log.ts";
 import { LineList } from "../../src/telemetry/line-list.ts";
 import { Metrics } from "../../src/telemetry/metrics.ts";
@@ -103,6 +105,7 @@ export class TestPlane {
   later = 0;
   readonly buffers = new BufferBudget(() => performance.now() + this.later);
   readonly metrics = new Metrics();
+  readonly records = RecorderMemory.create(64 * 1024, 64 * 1024);
   /** Where the data plane listens. */
   readonly own = new OwnSockets();
   readonly overload: Overload;
@@ -146,6 +149,7 @@ export class TestPlane {
       traceLog: new TraceLog(output),
       log: output.logger("proxy"),
       accessLog: new AccessLog(output, new LineList(this.lines), "full"),
+      recorder: new Recorder(this.records),
       exports: { add: (_exporter, entry) => this.exported.push(entry) },
       sensitive: sensitiveHeaders([]),
       policies: {

@@ -1,3 +1,4 @@
+import type { RecordAnswer, RecordQuery } from "../../recorder/records.ts";
 import type { Explanation } from "../../rehearsal/explanation.ts";
 import type { ConfigStatus } from "./config-status.ts";
 
@@ -21,6 +22,13 @@ export interface AdminPlane {
    * @throws AdminUnavailable when too many are waiting
    */
   explain(question: unknown): Promise<Explanation>;
+  /**
+   * The records of requests that are over.
+   * @throws AdminBadRequest for an expression that does not compile, and if the recorder is off
+   */
+  requests(question: RequestsQuestion): RecordAnswer;
+  /** The records of requests with this id or trace id, or the record with this number, `<worker>-<number>`. Throws as `requests`. */
+  requestsOf(id: string): RecordAnswer;
   /** The canonical text of the current log filter. */
   logFilter(): string;
   /**
@@ -48,6 +56,9 @@ export interface AdminPlane {
   /** `config.admin`: what clients may do besides reading. */
   readonly permits: { readonly reveal: boolean; readonly quit: boolean };
 }
+
+/** Which records to find; `where`: CEL over a record. */
+type RequestsQuestion = Omit<RecordQuery, "where"> & { readonly where?: string | undefined };
 
 export interface TraceOptions {
   /** CEL over the request; undefined = any request. */
@@ -79,6 +90,9 @@ export interface TraceHandle {
 
 /** The request is invalid: status 400 with this message. */
 export class AdminBadRequest extends Error {}
+
+/** What the request names does not exist: status 404 with this message. */
+export class AdminNotFound extends Error {}
 
 /** The configuration does not allow the request: status 403 with this message. */
 export class AdminForbidden extends Error {}

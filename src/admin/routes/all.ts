@@ -3,6 +3,7 @@ import { explainRoutes } from "./explain.ts";
 import { loggingRoutes } from "./logging.ts";
 import { processRoutes } from "./process.ts";
 import { profileRoutes } from "./profiles.ts";
+import { requestRoutes } from "./requests.ts";
 import type { AdminRoute } from "./route.ts";
 import { traceRoutes } from "./trace.ts";
 
@@ -38,6 +39,7 @@ export const ADMIN_ROUTES: readonly AdminRoute[] = [
   ...configRoutes,
   ...traceRoutes,
   ...explainRoutes,
+  ...requestRoutes,
   ...loggingRoutes,
   ...processRoutes,
   ...profileRoutes,

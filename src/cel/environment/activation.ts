@@ -66,6 +66,21 @@ interface DestinationParts {
   readonly hostname?: string | undefined;
 }
 
+/** How a recorded request ended. Empty texts: there is none. */
+export interface RecordParts {
+  readonly route: string;
+  readonly listener: string;
+  readonly endpoint: string;
+  /** The code of the error that the gateway has responded with. */
+  readonly error: string;
+  readonly reason: string;
+  /** The kind of the policy that ended it. */
+  readonly policy: string;
+  /** Milliseconds. */
+  readonly duration: number;
+  readonly attempts: number;
+}
+
 /** Variables that policies set, whose fields may be absent. */
 export const FINDINGS = ["jwt", "apiKey", "basicAuth", "extauthz", "extproc", "metadata"] as const;
 
@@ -87,6 +102,8 @@ export interface Activation extends Findings {
   readonly response?: ResponseParts | undefined;
   readonly source?: SourceParts | undefined;
   readonly destination?: DestinationParts | undefined;
+  /** What the recorder knows of a request that is over. */
+  readonly record?: RecordParts | undefined;
   readonly proxy?: unknown;
   readonly env?: unknown;
   readonly backend?: unknown;

@@ -4,7 +4,7 @@ import type { Read, Variable } from "../environment/environment.ts";
 import { BYTES, DURATION, DYN, INT, list, map, record, STRING, TIMESTAMP, type Type } from "../environment/types.ts";
 import { fromData } from "../values/access.ts";
 import { HeadersView } from "../values/headers.ts";
-import { CelMapLike, CelTimestamp, type CelValue } from "../values/types.ts";
+import { CelDuration, CelMapLike, CelTimestamp, type CelValue } from "../values/types.ts";
 
 /** A value is text, a list when the field is repeated, or bytes when it is not UTF-8. */
 const HEADERS = map(STRING, DYN);
@@ -91,12 +91,23 @@ const proxy = plain("proxy", {
   responseProcessingDuration: DURATION,
 });
 
+const RECORD = {
+  route: { type: STRING, read: (a) => a.record?.route },
+  listener: { type: STRING, read: (a) => a.record?.listener },
+  endpoint: { type: STRING, read: (a) => a.record?.endpoint },
+  error: { type: STRING, read: (a) => a.record?.error },
+  reason: { type: STRING, read: (a) => a.record?.reason },
+  policy: { type: STRING, read: (a) => a.record?.policy },
+  duration: { type: DURATION, read: (a) => a.record && CelDuration.fromMilliseconds(a.record.duration) },
+  attempts: { type: INT, read: (a) => a.record && BigInt(a.record.attempts) },
+} satisfies Readonly<Record<string, Variable>>;
+
 /**
  * The variables that an expression can use. `arrival`: the request alone, for filters of traces; `network`: the connection;
  * `networkResponse`: connection and response; `request`: request, connection and results of earlier policies; `response`: all of
- * that and the response. A name out of scope is an error when the expression is compiled (docs/expressions.md#variables).
+ * that and the response; `record`: what the recorder knows of a request that is over. A name out of scope is an error when the expression is compiled (docs/expressions.md#variables).
  */
-export type Scope = "arrival" | "network" | "networkResponse" | "request" | "response";
+export type Scope = "arrival" | "network" | "networkResponse" | "request" | "response" | "record";
 
 const NETWORK = { source, destination, env: plain("env", { podName: DYN, namespace: DYN, gateway: DYN }) };
 const REQUEST = {
@@ -118,6 +129,7 @@ export const VARIABLES: Readonly<Record<Scope, ReadonlyMap<string, Variable>>> =
   networkResponse: new Map<string, Variable>(Object.entries({ ...NETWORK, response })),
   request: new Map<string, Variable>(Object.entries(REQUEST)),
   response: new Map<string, Variable>(Object.entries({ ...REQUEST, response })),
+  record: new Map<string, Variable>(Object.entries({ request, response, backend: REQUEST.backend, ...RECORD })),
 };
 
 /** A field's type, and how to read it; undefined when it is absent. */

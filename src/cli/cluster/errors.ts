@@ -1,4 +1,4 @@
-import { KubeError } from "../../kube/client.ts";
+import { KubeError, type ResourceAccess } from "../../kube/client.ts";
 import { CliError, describe } from "../runner/errors.ts";
 
 export const RBAC_PAGE = "docs/kubernetes.md lists what tgctl needs";
@@ -24,15 +24,14 @@ export function kubeFailure(what: string, error: unknown, hint?: string): unknow
   });
 }
 
-/** The message of the server names user, verb, resource and namespace already. */
-function hintFor({ status, message, objectName }: KubeError): { hint?: string } {
+function hintFor({ status, access, objectName }: KubeError): { hint?: string } {
   if (status === 0) {
     return {
       hint: "check that the cluster runs and can be reached from here; --context <name> and --kubeconfig <file> choose another",
     };
   }
   if (status === 401) return { hint: "the credentials in the kubeconfig are invalid or have expired: log in again" };
-  if (status === 403) return { hint: `${missingRule(message)}; ${RBAC_PAGE}; -n chooses another namespace` };
+  if (status === 403) return { hint: `${missingRule(access)}; ${RBAC_PAGE}; -n chooses another namespace` };
   if (status === 404 && objectName === undefined) {
     return { hint: "the cluster lacks this type of object: install the CRDs of the Gateway API" };
   }
@@ -40,10 +39,9 @@ function hintFor({ status, message, objectName }: KubeError): { hint?: string } 
   return {};
 }
 
-/** `cannot get resource "gateways" in API group "gateway.networking.k8s.io" in the namespace "shop"` as what a Role must allow. */
-function missingRule(message: string): string {
-  const [, verb, resource] = /cannot (\w+) resource "([\w./-]+)"/.exec(message) ?? [];
-  const [, namespace] = /in the namespace "([\w.-]+)"/.exec(message) ?? [];
-  if (verb === undefined) return "a Role must allow it";
+/** What a Role must allow. */
+function missingRule(access: ResourceAccess | undefined): string {
+  if (access === undefined) return "a Role must allow it";
+  const { verb, resource, namespace } = access;
   return `a Role must allow ${verb} on ${resource}${namespace === undefined ? "" : ` in namespace ${namespace}`}`;
 }

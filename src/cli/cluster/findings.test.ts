@@ -104,6 +104,68 @@ ${WARNINGS.replace("\n", "\nListenerSet apps/extra (tls): error: ResolvedRefs In
   );
 });
 
+test("check covers TracegateBackends that routes and other backends of the Gateway call, and no others", async (t) => {
+  const { tgctl, server } = await cluster(t);
+  const backend = (namespace: string, name: string, spec: object, ...conditions: object[]): void => {
+    server.set({
+      apiVersion: "tracegate.dev/v1alpha1",
+      kind: "TracegateBackend",
+      metadata: { namespace, name },
+      spec,
+      status: { conditions },
+    } as never);
+  };
+  const call = (name: string, namespace?: string): object => ({
+    group: "tracegate.dev",
+    kind: "TracegateBackend",
+    name,
+    ...(namespace !== undefined && { namespace }),
+  });
+  const partial = condition("Accepted", "True", "PartiallyValid", "spec.policies.health: unknown field");
+  const policies = { extAuthz: { backendRef: call("checks", "auth") } };
+  backend("shop", "direct", { policies }, partial);
+  backend("auth", "checks", {}, condition("Accepted", "False", "Invalid", "spec.static: required"));
+  backend("shop", "unused", {}, condition("Accepted", "False", "Invalid", "of no Gateway"));
+  backend("auth", "direct", {}, condition("Accepted", "False", "Invalid", "of another namespace"));
+  backend("shop", "targeted", {}, condition("Accepted", "False", "Invalid", "of another Gateway"));
+  server.set({
+    apiVersion: "gateway.networking.k8s.io/v1",
+    kind: "HTTPRoute",
+    metadata: { name: "direct", namespace: "shop" },
+    spec: { rules: [{ backendRefs: [call("direct")] }] },
+    status: { parents: [{ parentRef: { name: "web" }, controllerName: "c", conditions: GOOD }] },
+  } as never);
+  server.set({
+    apiVersion: "gateway.networking.k8s.io/v1",
+    kind: "BackendTLSPolicy",
+    metadata: { name: "tls", namespace: "shop" },
+    spec: { targetRefs: [call("targeted")] },
+    status: {
+      ancestors: [
+        {
+          ancestorRef: { kind: "Gateway", name: "web" },
+          controllerName: "c",
+          conditions: [condition("ResolvedRefs", "False", "InvalidKind", "no CA")],
+        },
+      ],
+    },
+  } as never);
+  const { code, stdout } = await tgctl("check", "gateway/web.shop");
+  assert.equal(code, 1);
+  assert.equal(
+    stdout,
+    `BackendTLSPolicy shop/tls: error: ResolvedRefs InvalidKind: no CA
+${WARNINGS.replace(
+  "\n",
+  `
+TracegateBackend auth/checks: error: Accepted Invalid: spec.static: required
+TracegateBackend shop/direct: error: Accepted PartiallyValid: spec.policies.health: unknown field
+`,
+)}3 errors, 2 warnings
+`,
+  );
+});
+
 test("check exits with 1 for errors; a Gateway that is not there or has no status is one", async (t) => {
   const { tgctl, gateway } = await cluster(t, condition("Accepted", "False", "NotAllowedByListeners", "no listener"));
   const { code, stdout } = await tgctl("check", "gateway/web.shop");

@@ -1,5 +1,5 @@
 /** What statuses say about the objects of a Gateway: errors of them, and what is valid and most likely not intended. */
-import { KubeError, resourcePath } from "../../kube/client.ts";
+import { KubeError, listObjects, resourcePath } from "../../kube/client.ts";
 import type { Condition, ObjectMeta, ParentReference } from "../../kube/objects.ts";
 import { RESOURCES } from "../../kube/resources.ts";
 import type { ClusterOptions } from "../proxy/proxies.ts";
@@ -30,7 +30,19 @@ const WARNINGS: ReadonlySet<string> = new Set([
   "OverlappingTLSConfig",
   "InsecureFrontendValidationMode",
 ]);
-const KINDS = ["HTTPRoute", "GRPCRoute", "TLSRoute", "TCPRoute", "UDPRoute", "TracegatePolicy"] as const;
+/** A reason of Accepted, which is True although a part of the object is invalid. */
+const PARTIAL = "PartiallyValid";
+/** The kinds whose statuses name Gateways. */
+const KINDS = [
+  "HTTPRoute",
+  "GRPCRoute",
+  "TLSRoute",
+  "TCPRoute",
+  "UDPRoute",
+  "TracegatePolicy",
+  "BackendTLSPolicy",
+  "XBackendTrafficPolicy",
+] as const;
 
 /** The parts of objects that say something about a Gateway. */
 interface Reporting {
@@ -48,7 +60,10 @@ interface Reporting {
   };
 }
 
-/** Findings about `gateway/<name>`, then about its ListenerSets, routes and policies by their names; each once. @throws CliError */
+/**
+ * Findings about `gateway/<name>`, then about its ListenerSets, routes, policies and TracegateBackends by their names; each once.
+ * @throws CliError
+ */
 export async function gatewayFindings(
   resource: string,
   options: ClusterOptions,
@@ -69,26 +84,57 @@ export async function gatewayFindings(
     throw new CliError("failure", `${own} has no status yet`, {
       hint: "is the controller running? tgctl controller log",
     });
-  const list = async (kind: "ListenerSet" | (typeof KINDS)[number]): Promise<readonly Reporting[]> => {
-    try {
-      const path = resourcePath(RESOURCES[kind]);
-      return (await client.request<{ readonly items: readonly Reporting[] }>("GET", path, { signal })).items;
-    } catch (error) {
+  const list = (kind: "ListenerSet" | "TracegateBackend" | (typeof KINDS)[number]): Promise<readonly Reporting[]> =>
+    listObjects<Reporting>(client, RESOURCES[kind], undefined, signal).catch((error: unknown) => {
       // The cluster does not have this kind.
       if (error instanceof KubeError && error.status === 404) return [];
       throw kubeFailure(`failed to list ${kind}s`, error);
-    }
-  };
-  const [listenerSets, ...lists] = await Promise.all([list("ListenerSet"), ...KINDS.map(list)]);
+    });
+  const [listenerSets, backends, ...lists] = await Promise.all([
+    list("ListenerSet"),
+    list("TracegateBackend"),
+    ...KINDS.map(list),
+  ]);
   const isGateway = refersTo(new Set([own]));
   const sets = listenerSets.filter(({ spec, metadata }) => spec?.parentRef && isGateway(spec.parentRef, metadata));
   const isParent = refersTo(new Set([own, ...sets.map((set) => nameOf("ListenerSet", set))]));
+  const attached = KINDS.flatMap((kind, i) =>
+    (lists[i] ?? []).flatMap((item) => {
+      const conditions = conditionsAt(item, isParent);
+      return conditions.length === 0 ? [] : [{ object: nameOf(kind, item), item, conditions }];
+    }),
+  );
   const all = [
     ...sets.flatMap((set) => findingsWith(nameOf("ListenerSet", set), set)),
-    ...KINDS.flatMap((kind, i) => lists[i]?.flatMap((item) => findingsAt(nameOf(kind, item), item, isParent)) ?? []),
+    ...attached.flatMap(({ object, conditions }) => conditions.flatMap((each) => findingOf(object, each))),
+    ...calledBackends(
+      attached.map(({ item }) => item),
+      backends,
+    ).flatMap((backend) => findingsWith(nameOf("TracegateBackend", backend), backend)),
   ].sort((a, b) => (a.object < b.object ? -1 : a.object > b.object ? 1 : 0));
   const texts = new Map([...findingsWith(own, gateway), ...all].map((each) => [JSON.stringify(each), each]));
   return [...texts.values()];
+}
+
+/** The backends that routes, policies and other called backends refer to. */
+function calledBackends(callers: readonly Reporting[], backends: readonly Reporting[]): readonly Reporting[] {
+  const byName = new Map(backends.map((backend) => [nameOf("TracegateBackend", backend), backend]));
+  const found = new Set<Reporting>();
+  const collect = (part: unknown, from: ObjectMeta): void => {
+    if (typeof part !== "object" || part === null) return;
+    const { kind, namespace = from.namespace, name } = part as Partial<ParentReference>;
+    const backend = kind === "TracegateBackend" ? byName.get(`${kind} ${namespace}/${name}`) : undefined;
+    if (backend !== undefined) collectFrom(backend);
+    // A policy may also target backends of other Gateways.
+    for (const [field, value] of Object.entries(part)) if (field !== "targetRefs") collect(value, from);
+  };
+  const collectFrom = (backend: Reporting): void => {
+    if (found.has(backend)) return;
+    found.add(backend);
+    collect(backend.spec, backend.metadata);
+  };
+  for (const { spec, metadata } of callers) collect(spec, metadata);
+  return [...found];
 }
 
 function nameOf(kind: string, { metadata }: Reporting): string {
@@ -114,21 +160,17 @@ function findingsWith(
 }
 
 /** What a route or policy says about these parents. */
-function findingsAt(
-  object: string,
-  { metadata, status }: Reporting,
-  isParent: ReturnType<typeof refersTo>,
-): ObjectFinding[] {
+function conditionsAt({ metadata, status }: Reporting, isParent: ReturnType<typeof refersTo>): readonly Condition[] {
   return [
     ...(status?.parents ?? []).map(({ parentRef, conditions }) => ({ ref: parentRef, conditions })),
     ...(status?.ancestors ?? []).map(({ ancestorRef, conditions }) => ({ ref: ancestorRef, conditions })),
   ]
     .filter(({ ref }) => isParent(ref, metadata))
-    .flatMap(({ conditions }) => conditions.flatMap((each) => findingOf(object, each)));
+    .flatMap(({ conditions }) => conditions);
 }
 
 function findingOf(object: string, { type, status, reason, message }: Condition): ObjectFinding[] {
-  const isError = (GOOD.has(type) && status === "False") || (ERRORS.has(type) && status === "True");
+  const isError = status === "True" ? ERRORS.has(type) || reason === PARTIAL : GOOD.has(type) && status === "False";
   const isWarning = status === "True" && (WARNINGS.has(type) || type.startsWith("tracegate.dev/"));
   if (!isError && !isWarning) return [];
   return [{ severity: isError ? "error" : "warning", object, condition: type, reason, message }];

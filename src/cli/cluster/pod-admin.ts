@@ -1,5 +1,5 @@
 import type { AdminClientError } from "../../admin/client/client.ts";
-import { KubeError } from "../../kube/client.ts";
+import { KubeError, PodConnectionError } from "../../kube/client.ts";
 import type { Pod } from "../../kube/objects.ts";
 import { podProblem } from "../../kube/pod-problem.ts";
 import type { PortForward } from "../../kube/port-forward.ts";
@@ -60,12 +60,10 @@ export function forwardFailure(forward: PortForward, pod: Pod, port: number, hin
     });
   }
   if (failure instanceof KubeError) return CliError.from(kubeFailure(what, failure));
-  return new CliError("unreachable", `${what}: ${shortReason(failure.message)}`, { hint, cause: failure });
-}
-
-/** The kubelet's texts are long and begin with ids of the container runtime. */
-function shortReason(message: string): string {
-  return message.includes("connect: connection refused") ? "connection refused" : message;
+  // The kubelet's texts are long and begin with ids of the container runtime.
+  const refused = failure instanceof PodConnectionError && failure.refused;
+  const why = refused ? "connection refused" : failure.message;
+  return new CliError("unreachable", `${what}: ${why}`, { hint, cause: failure });
 }
 
 /** Calls the admin servers of all pods that run, and waits for all results. */

@@ -6,7 +6,7 @@ import { defineCommand } from "../runner/define-command.ts";
 
 export const check = defineCommand({
   name: "check",
-  summary: "Print what is wrong with a Gateway in Kubernetes, and with its routes and policies",
+  summary: "Print what is wrong with a Gateway in Kubernetes, and with its routes, policies and backends",
   description: [
     "Reads the conditions that the controller has written: errors, such as a backend that does not exist, and warnings about what is valid and most likely not intended, such as a route that is never used. Exits with 1 if there are errors. A file is checked by tracegate check -f FILE.",
   ],

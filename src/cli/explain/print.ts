@@ -1,8 +1,11 @@
+import { isDeepStrictEqual } from "node:util";
 import { redactTarget, SECRET_PARAMETERS } from "../../base/redaction.ts";
 import { givenText } from "../../rehearsal/assumptions.ts";
 import type { ExplainedOutcome, Explanation } from "../../rehearsal/explanation.ts";
 import { factsOfRequest, type WrittenRequest } from "../../rehearsal/facts.ts";
-import { type Context, write, writeJson } from "../runner/context.ts";
+import type { StepLine } from "../../report/step-lines.ts";
+import type { Step } from "../../trace/steps.ts";
+import { type Context, writeJson } from "../runner/context.ts";
 
 /** Prints an explanation, as a tree for each outcome or as JSON. Resolves with the exit code: 1 if every outcome refuses. */
 export async function printExplanation(
@@ -11,29 +14,52 @@ export async function printExplanation(
   json: boolean,
   context: Context,
 ): Promise<number> {
-  const { outcomes, omitted = 0 } = explanation;
   if (json) await writeJson(context, explanation);
   else {
-    const { stepLines } = await import("../../report/step-lines.ts");
-    const { method, target, url } = factsOfRequest(request);
-    const title = target === "" ? url.href : `${method} ${redactTarget(target, SECRET_PARAMETERS)}`;
-    const [passed, refused] = url.protocol === "udp:" ? ["forwarded", "dropped"] : ["connected", "refused"];
-    const texts = outcomes.map((outcome) => {
-      const result = outcome.status ?? (outcome.refused ? refused : passed);
-      return [...titleOf(outcome, `${title} → ${result}`), ...stepLines(outcome.steps)];
-    });
-    const total = outcomes.length + omitted;
-    if (omitted > 0)
-      texts.push([
-        `${outcomes.length} of at least ${total} outcomes shown; to see the others, assume some of what these were given`,
-      ]);
-    await write(context.stdout, texts.map((lines) => `${lines.join("\n")}\n`).join("\n"));
+    const { writeLines } = await import("../runner/screen.ts");
+    await writeLines(context, await linesOfExplanation(explanation, request));
   }
-  return outcomes.every(({ refused }) => refused) ? 1 : 0;
+  return explanation.outcomes.every(({ refused }) => refused) ? 1 : 0;
+}
+
+/** The trees of the outcomes, one below the other; each without the first steps that it has in common with the one before. */
+async function linesOfExplanation(
+  { outcomes, omitted = 0 }: Explanation,
+  request: WrittenRequest,
+): Promise<StepLine[]> {
+  const { linesOf, titleOf } = await import("../../report/step-lines.ts");
+  const { method, target, url } = factsOfRequest(request);
+  const title = target === "" ? url.href : `${method} ${redactTarget(target, SECRET_PARAMETERS)}`;
+  const [passed, refused] = url.protocol === "udp:" ? ["forwarded", "dropped"] : ["connected", "refused"];
+  const lines = outcomes.flatMap((outcome, i): StepLine[] => {
+    const { steps, status } = outcome;
+    const result = status ?? (outcome.refused ? refused : passed);
+    const common = commonSteps(steps, outcomes[i - 1]?.steps ?? []);
+    const last = steps[common - 1];
+    return [
+      ...headOf(outcome, `${title} → ${result}`).map((text) => ({ depth: 0, text })),
+      ...(last === undefined
+        ? []
+        : [{ depth: 0, result: "skipped", text: `as above, up to ${titleOf(last)}` } as const]),
+      ...linesOf(steps.slice(common)),
+      { depth: 0, text: "" },
+    ];
+  });
+  if (omitted === 0) return lines.slice(0, -1);
+  const total = outcomes.length + omitted;
+  const text = `${outcomes.length} of at least ${total} outcomes shown; to see the others, assume some of what these were given`;
+  return [...lines, { depth: 0, text }];
+}
+
+/** How many steps at the beginning are the same. One line is not worth another one that stands for it. */
+function commonSteps(steps: readonly Step[], before: readonly Step[]): number {
+  const first = steps.findIndex((step, i) => !isDeepStrictEqual(step, before[i]));
+  const count = first < 0 ? steps.length : first;
+  return count === 1 && steps[0]?.steps.length === 0 ? 0 : count;
 }
 
 /** What it was given, if anything, and the summary. */
-function titleOf({ given, share, needs = [], route, endpoint, error }: ExplainedOutcome, result: string): string[] {
+function headOf({ given, share, needs = [], route, endpoint, error }: ExplainedOutcome, result: string): string[] {
   const parts = [
     result,
     ...(route === undefined ? [] : [`route ${route}`]),

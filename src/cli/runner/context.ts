@@ -4,7 +4,8 @@ import { escapeUnsafe } from "../../base/terminal-text.ts";
 /** The process as a command sees it: streams, environment and cancellation. */
 export interface Context {
   readonly stdin: Readable & { readonly isTTY?: boolean };
-  readonly stdout: Writable & { readonly isTTY?: boolean };
+  /** `columns`: the width of a terminal. */
+  readonly stdout: Writable & { readonly isTTY?: boolean; readonly columns?: number };
   readonly stderr: Writable & { readonly isTTY?: boolean };
   readonly env: Readonly<Record<string, string | undefined>>;
   /** `--json` was given. */

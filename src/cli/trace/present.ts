@@ -132,6 +132,7 @@ async function printRaw(source: TraceSource, context: Context, quiet = false): P
  */
 async function printText(source: TraceSource, format: "text" | "tree", context: Context): Promise<void> {
   const { TextLines } = await import("../../report/outcome.ts");
+  const { writeLines } = await import("../runner/screen.ts");
   const lines = new TextLines();
   for await (const item of source.items) {
     if (item.kind === "event") {
@@ -142,5 +143,5 @@ async function printText(source: TraceSource, format: "text" | "tree", context: 
     else if (context.stderr.isTTY) await write(context.stderr, `${item.text}\n`);
     if (context.signal.aborted) return;
   }
-  await write(context.stdout, lines.end());
+  await writeLines(context, lines.end());
 }

@@ -128,9 +128,9 @@ test("diff exits with 1 and prints what differs, or says that nothing does", asy
     "  … 19 equal lines",
     "  ✓ request POST http://shop.example.com/cart?debug=1",
     "- ✓ endpoint 127.0.0.1:9000  status 503",
-    "- ✗ response 503",
+    "- ✗ response 503  by the backend",
     "+ ✓ endpoint 127.0.0.1:9000  status 502",
-    "+ ✗ response 502",
+    "+ ✗ response 502  by the backend",
   ]);
   const json = await invoke(["trace", "diff", "--json", path, "-"], other);
   const { same, omitted, lines } = JSON.parse(json.stdout);
@@ -156,4 +156,88 @@ test("diff: what cannot be compared is an error", async (t) => {
   );
   writeFileSync(path, '{"message":{"type":"policy","kind":"new"}}\n');
   assert.match(await error(path, FIXTURE), /^1 Error: .* cannot be compared\nWhy: a proxy of another version/);
+});
+
+test("export writes each format from a file or standard input", async () => {
+  const har = await invoke(["trace", "export", "--format", "har", FIXTURE]);
+  assert.equal(JSON.parse(har.stdout).log.entries.length, 2);
+  assert.deepEqual(await invoke(["trace", "export", "--format", "har", "-"], FILE), har);
+  const curl = await invoke(["trace", "export", "--format", "curl", "-"], FILE);
+  assert.match(curl.stdout, /^curl --include/m);
+});
+
+/** Places of a request and its response where a secret can be, each with its own secret: only `--reveal` shows them in a trace. */
+const PLANTED = {
+  headers: {
+    authorization: "Bearer planted-authorization",
+    cookie: "sid=planted-cookie",
+    "x-api-key": "planted-api-key",
+    "x-amz-security-token": "planted-amz-token",
+    referer: "http://a.test/?code=planted-code-in-referer",
+  },
+  uri: "http://user:planted-user-info@shop.example/a?access_token=planted-in-query&next=http%3A%2F%2Fb.test%2F%3Ftoken%3Dplanted-nested",
+  response: {
+    "set-cookie": "sid=planted-set-cookie",
+    location: "http://b.test/?code=planted-in-location",
+    "www-echo": "echo planted-api-key",
+  },
+};
+
+test("exports of a trace that was recorded with --reveal have none of its secrets", async () => {
+  const request = {
+    method: "GET",
+    uri: PLANTED.uri,
+    version: "HTTP/1.1",
+    headers: { host: "shop.example", ...PLANTED.headers },
+  };
+  const messages = [
+    { type: "requestStarted" },
+    {
+      type: "requestSnapshot",
+      stage: "initial request",
+      requestState: { request, jwt: { raw: "planted-authorization" } },
+    },
+    {
+      type: "policy",
+      kind: "transformation",
+      result: { type: "apply", details: "set x to planted-api-key", snapshot: null },
+    },
+    { type: "requestSnapshot", stage: "final request", requestState: { request } },
+    { type: "backendCallStart", target: "127.0.0.1:9000" },
+    { type: "backendCallResult", status: 302, error: null },
+    {
+      type: "responseSnapshot",
+      stage: "raw response",
+      requestState: { response: { code: 302, headers: PLANTED.response } },
+    },
+    {
+      type: "responseSnapshot",
+      stage: "final response",
+      requestState: { response: { code: 302, headers: PLANTED.response } },
+    },
+    { type: "requestFinished", status: 302, error: null },
+  ];
+  const events = messages.map((message, i) => ({ eventStart: null, eventEnd: i, severity: "info", message }));
+  const file = traceFileText(events, true);
+  for (const secret of ["planted-authorization", "planted-nested", "planted-in-location"])
+    assert.ok(file.includes(secret));
+  for (const format of ["har", "curl"]) {
+    const { code, stdout } = await invoke(["trace", "export", "--format", format, "-"], file);
+    assert.equal(code, 0);
+    assert.match(stdout, /shop\.example/);
+    assert.doesNotMatch(stdout, /planted/, format);
+  }
+});
+
+test("export: a format is needed, and a request", async () => {
+  const error = async (argv: readonly string[], input = FILE) => {
+    const { code, stderr } = await invoke(["trace", "export", ...argv], input);
+    return `${code} ${stderr}`;
+  };
+  assert.match(await error(["-"]), /^2 Error: export needs --format, one of har, curl\n/);
+  assert.match(await error(["-", "--format", "pdf"]), /^2 Error: format "pdf" not supported; one of har, curl\n/);
+  assert.match(
+    await error(["-", "--format", "curl"], '{"message":{"type":"requestStarted","protocol":"tcp"}}\n'),
+    /^1 Error: the trace in standard input has no request that curl could show\nWhy: .*\nTry: /,
+  );
 });

@@ -171,8 +171,8 @@ test("--tree: what happened, then every decision; -o text ends with the same", a
     "    ✗ route assets  path: /api/cart does not begin with /assets",
     "    ✗ route everything  precedence: /api is longer than /",
     "✓ policy authorization  allow rules[0] is true",
-    "    ✓ rule allow signed-in",
-    "    ✗ rule deny blocked",
+    "    ✓ rule allow signed-in → true",
+    "    ✗ rule deny blocked → false",
   ]);
   assert.ok(lines.includes("✓ endpoint 127.0.0.1:9000  status 503"));
   const text = await invoke(["trace", "-o", "text", "--file", SAVED]);

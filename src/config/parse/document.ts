@@ -89,7 +89,7 @@ export class ConfigDocument {
 
   /** Adds a problem that has no place in the text, such as one of the environment. */
   reportElsewhere(problem: Problem): void {
-    const { warning = false, note = false, cause: _cause, related: _related, ...rest } = problem;
+    const { warning = false, note = false, cause: _cause, related: _related, lint: _lint, ...rest } = problem;
     const severity = note ? "note" : warning ? "warning" : "error";
     this.diagnostics.push({ severity, file: this.file, line: 0, column: 0, path: "", ...rest });
   }
@@ -139,7 +139,7 @@ export class ConfigDocument {
       path: this.#withoutValues(path),
       message: this.#withoutValues(problem.message),
       ...(problem.remedy !== undefined && { remedy: this.#withoutValues(problem.remedy) }),
-      ...(problem.lint !== undefined && { lint: problem.lint }),
+      ...(problem.lint !== undefined && { lint: problem.lint.code }),
       ...(related.length > 0 && { related: related.map((each) => this.#placeOf(each)) }),
       ...(problem.expected !== undefined && { expected: this.#withoutValues(problem.expected) }),
       ...(problem.suggestion !== undefined && { suggestion: this.#withoutValues(problem.suggestion) }),

@@ -56,8 +56,19 @@ export function unusableKeys(document: Document.Parsed): SyntaxProblem[] {
   return problems;
 }
 
-function inWords({ code, message }: YAMLError): string {
-  switch (code) {
+/**
+ * What went wrong. The library has one code, MISSING_CHAR, for a dozen mistakes, and a fixed message for each: these two are told
+ * apart by it.
+ */
+function mistakeOf({ code, message }: YAMLError): YAMLError["code"] | "UNCLOSED_QUOTE" | "ITEM_WITHOUT_DASH" {
+  if (code !== "MISSING_CHAR") return code;
+  if (message.startsWith("Missing closing ")) return "UNCLOSED_QUOTE";
+  return message.startsWith("Sequence item without - indicator") ? "ITEM_WITHOUT_DASH" : code;
+}
+
+function inWords(error: YAMLError): string {
+  const { message } = error;
+  switch (mistakeOf(error)) {
     case "DUPLICATE_KEY":
       return "duplicate key; keep one of them";
     case "MULTIPLE_DOCS":
@@ -74,18 +85,17 @@ function inWords({ code, message }: YAMLError): string {
     case "BLOCK_AS_IMPLICIT_KEY":
     case "MULTILINE_IMPLICIT_KEY":
       return `not valid YAML: ${lowerFirst(message)}; is the indentation right?`;
-    case "MISSING_CHAR":
-      if (message.startsWith("Sequence item"))
-        return "not valid YAML: this line belongs neither to the list above nor to what holds it; is the indentation right?";
-      return `not valid YAML: ${lowerFirst(message)}`;
+    case "ITEM_WITHOUT_DASH":
+      return "not valid YAML: this line belongs neither to the list above nor to what holds it; is the indentation right?";
     default:
       return `not valid YAML: ${lowerFirst(message)}`;
   }
 }
 
 /** A quote or bracket that is never closed is reported where it opens, not at the end of the text. */
-function offsetOf({ code, message, pos }: YAMLError, document: Document.Parsed): number {
-  if (code !== "MISSING_CHAR" || !message.includes("quote")) return pos[0];
+function offsetOf(error: YAMLError, document: Document.Parsed): number {
+  const { pos } = error;
+  if (mistakeOf(error) !== "UNCLOSED_QUOTE") return pos[0];
   let opened = pos[0];
   visit(document, {
     Scalar(_key, node) {

@@ -4,9 +4,10 @@ import { levelOf, recorded } from "../../ir/origins.ts";
 import { mergeLevels } from "../../policies/merge.ts";
 import { checkTlsServer, findInvalid, type TlsProblem } from "../../tls/tls-check.ts";
 import type { TlsServer } from "../../tls/tls-settings.ts";
-import { adviseOnCertificates, adviseOnPeers, adviseOnRoutes } from "../../translation/advice.ts";
+import { adviseOnPeers, adviseOnRoutes, foreignCertificate } from "../../translation/advice.ts";
 import { tunnelFrontend } from "../../translation/frontend.ts";
 import { translatePolicies } from "../../translation/policies.ts";
+import { problemOf } from "../../translation/problems/lint.ts";
 import { reportDuplicates } from "../../translation/references.ts";
 import type { BindInput, BindListenerInput, TlsInput } from "../schema/listeners.ts";
 import type { Context, ListenerPlace } from "./context.ts";
@@ -160,7 +161,8 @@ export function translateTls(input: TlsInput, hostname: string, path: Path, cont
     context.report([...path, ...locate(problem)], { message: withFile(problem, input) });
     return tls;
   }
-  adviseOnCertificates(tls, hostname, path, context.report);
+  const foreign = foreignCertificate(tls, hostname);
+  if (foreign !== undefined) context.report([...path, "cert"], problemOf(foreign));
   for (const { certificate, ...expiry } of findInvalid(tls, Date.now()))
     context.report([...path, ...locate(expiry)], {
       message: withFile(expiry, input),

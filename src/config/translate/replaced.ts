@@ -6,7 +6,7 @@ import { originsOf, type PolicySources } from "../../ir/origins.ts";
 import { writtenKind } from "../../policies/contract/shadow.ts";
 import type { PolicySet, SetKey } from "../../policies/policy-set.ts";
 import type { Phase } from "../../trace/events.ts";
-import { lintTexts } from "../../translation/problems/lint-table.ts";
+import { problemOf } from "../../translation/problems/lint.ts";
 import { keysOf } from "../../translation/shadow-policies.ts";
 import type { ConfigFile } from "../schema/config.ts";
 import type { Context } from "./context.ts";
@@ -43,8 +43,7 @@ export function reportReplaced(config: ConfigFile, ir: Ir, { report, listeners }
         if (places.size >= MAX_RELATED) break;
       }
       const related = [...places.values()].slice(0, MAX_RELATED).map((path) => ({ path, message: "applies instead" }));
-      const texts = lintTexts("replaced-policy");
-      const problem = { ...texts, warning: true, advice: true, lint: "replaced-policy", related } as const;
+      const problem = problemOf({ code: "replaced-policy", found: [] }, related);
       report(["policies", i, "policy"], problem, writtenKind(kind));
     }
   }

@@ -5,7 +5,6 @@ import type { PathMatch, Route, RouteMatch, TcpRoute, ValueMatch } from "../../i
 import { levelOf, type PhaseLevels, type PolicySource, recorded } from "../../ir/origins.ts";
 import { mergeLevels } from "../../policies/merge.ts";
 import type { PolicyInputs } from "../../policies/policy-set.ts";
-import { adviseOnRoute } from "../../translation/advice.ts";
 import { translatePolicies } from "../../translation/policies.ts";
 import { inlineUnlessAll, withoutHttp } from "../../translation/route-policies.ts";
 import { ROUTE_BACKEND_KINDS } from "../../translation/schema/policies.ts";
@@ -46,7 +45,7 @@ export function translateRoute(input: RouteInput, index: number, owner: Owner, p
   const targeted = context.targeted.forRoute({ kind: "HTTPRoute", name, namespace, ...(ruleName && { ruleName }) });
   const merged = mergeLevels(owner.targeted.route, targeted.route, own);
   const inherited = { listener: owner.targeted.backend, route: mergeLevels(targeted.backend, ofBackends) };
-  const route = {
+  return {
     key,
     name,
     namespace: input.namespace,
@@ -60,8 +59,6 @@ export function translateRoute(input: RouteInput, index: number, owner: Owner, p
       translateBackend(backend, `/${key}/backend${i}`, inherited, [...path, "backends", i], context),
     ),
   };
-  adviseOnRoute(route, path, context.report);
-  return route;
 }
 
 interface Written {

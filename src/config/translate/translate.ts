@@ -10,16 +10,9 @@ import type { Backend, Bind, Frontend, Ir, RouteGroup } from "../../ir/ir.ts";
 import { levelOf, type PolicyLevel, recorded } from "../../ir/origins.ts";
 import { mergeLevels, NO_LEVEL, NO_POLICY_SET } from "../../policies/merge.ts";
 import type { LeafCaching } from "../../tls/tls-settings.ts";
-import { adviseOnBodies, adviseOnProxies, adviseOnRoutes, adviseOnRules } from "../../translation/advice.ts";
+import { adviseOnFrontend, adviseOnRoutes, adviseOnRules } from "../../translation/advice.ts";
 import { CalledTargets } from "../../translation/called-targets.ts";
-import {
-  type Calling,
-  dumpFrontend,
-  translateAccessLog,
-  translateFrontend,
-  translateNetworkExtAuthz,
-  translateTracing,
-} from "../../translation/frontend.ts";
+import { dumpFrontend, originsOfFrontend, translateCalling, translateFrontend } from "../../translation/frontend.ts";
 import { translatePolicies } from "../../translation/policies.ts";
 import type { Report } from "../../translation/problems/problem.ts";
 import { reportDuplicates } from "../../translation/references.ts";
@@ -104,10 +97,12 @@ export function translate(
     backendPolicies.set(backend.name, inline);
   }
   const routeGroups = translateRouteGroups(config, context);
-  const calling = translateCalling(config, formerTracing, context);
-  const frontend = translateFrontend(config.frontendPolicies, calling);
-  adviseOnBodies(frontend, report);
-  adviseOnProxies(config.frontendPolicies, report);
+  const former = { logging: config.config.logging, tracing: formerTracing };
+  const calling = translateCalling(config.frontendPolicies, context, former);
+  const written = { path: ["frontendPolicies"] };
+  const origins = originsOfFrontend(config.frontendPolicies, written);
+  const frontend = translateFrontend(config.frontendPolicies, calling, origins);
+  adviseOnFrontend(config.frontendPolicies, report);
   const network = ["frontendPolicies", "networkAuthorization", "rules"];
   adviseOnRules(frontend.networkAuthorization ?? [], "network", network, report, cel);
   const binds = translateBinds(config, frontend, enableIpv6, servers, context);
@@ -116,7 +111,7 @@ export function translate(
     routeGroups,
     backends: [...backends.values()],
     ...translateDiscovery(config, context),
-    targeted: [...dumpFrontend(config.frontendPolicies, calling), ...context.inline, ...context.targeted.all],
+    targeted: [...dumpFrontend(config.frontendPolicies, calling, written), ...context.inline, ...context.targeted.all],
     ...(config.config.customFunctions !== "" && { customFunctions: config.config.customFunctions }),
   };
   reportDangling(config, ir, context);
@@ -124,23 +119,6 @@ export function translate(
   if (binds.length === 0 && incomplete.size === 0 && !controlled)
     report([], { message: "serves nothing: there are neither binds nor gateways", warning: true });
   return { ir, urls: sources.urls };
-}
-
-/** Those of `frontendPolicies` that name services, with what other places say for them. */
-function translateCalling(
-  { config, frontendPolicies: input }: ConfigFile,
-  formerTracing: TracingInput | undefined,
-  context: Context,
-): Calling {
-  const networkExtAuthz = translateNetworkExtAuthz(input, context);
-  const accessLog = translateAccessLog(input, config.logging, context);
-  const place = input.tracing === undefined ? ["config", "tracing"] : ["frontendPolicies", "tracing"];
-  const tracing = input.tracing ?? formerTracing;
-  return {
-    ...(networkExtAuthz !== undefined && { networkExtAuthz }),
-    ...(accessLog !== undefined && { accessLog }),
-    ...(tracing !== undefined && { tracing: translateTracing(tracing, place, context) }),
-  };
 }
 
 /** `inline`: the policies at the backend itself. */

@@ -1,7 +1,7 @@
 /** The spec of a custom resource, checked by its schema, with problems in words. */
 import type { z } from "zod";
 import { formatPath, type Path } from "../../base/paths.ts";
-import type { CelEnvironment } from "../../cel/index.ts";
+import { STANDARD_ENVIRONMENT } from "../../cel/index.ts";
 import { parsingWith } from "../../policies/schema/cel.ts";
 import { adviseOnConditions } from "../../translation/advice.ts";
 import { knownFields } from "../../translation/problems/known-fields.ts";
@@ -13,17 +13,17 @@ export type Parsed<T> =
   | { readonly ok: true; readonly value: T }
   | { readonly ok: false; readonly problems: readonly [string, ...string[]] };
 
-/** Parses a value at `path` of an object. Problems are reported; undefined if there are any. Without `cel` it has no expressions. */
+/** Parses a value at `path` of an object. Problems are reported; undefined if there are any. */
 export function parseAt<S extends z.ZodType>(
   schema: S,
   value: unknown,
   path: Path,
   report: Report,
-  cel?: CelEnvironment,
+  cel = STANDARD_ENVIRONMENT,
 ): z.output<S> | undefined {
-  const result = schema.safeParse(value, cel && parsingWith(cel));
+  const result = schema.safeParse(value, parsingWith(cel));
   if (result.success) {
-    if (cel !== undefined) adviseOnConditions(schema, value, path, report, cel);
+    adviseOnConditions(schema, value, path, report, cel);
     return result.data;
   }
   const place: Report = (at, problem, key) => report([...path, ...at], problem, key);

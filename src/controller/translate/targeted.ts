@@ -1,14 +1,15 @@
 /** The TracegatePolicies of a Gateway as its proxies show them in dumps; what they do is part of routes and listeners already. */
 import { nameOfKey } from "../../base/object-key.ts";
+import type { Path } from "../../base/paths.ts";
 import type { TargetedPolicy } from "../../ir/ir.ts";
+import type { PolicyLevel } from "../../ir/origins.ts";
 import { refKey } from "../../kube/keys.ts";
-import type { PolicySet } from "../../policies/policy-set.ts";
-import { dumpFrontend } from "../../translation/frontend.ts";
+import { kindsOf } from "../../policies/merge.ts";
+import { dumpFrontend, translateCalling } from "../../translation/frontend.ts";
 import { defineQuery, type Pair } from "../graph/graph.ts";
 import { policiesOfGateway, policyAttachments } from "./attachments.ts";
 import { keyOfService } from "./cluster/discovery.ts";
 import { callContext } from "./policy/calls.ts";
-import { translateFrontendInput } from "./policy/frontend-input.ts";
 import { policyInput } from "./policy/input.ts";
 import { policyModel } from "./policy/model.ts";
 import { isAttachable, isUsable } from "./policy/parts.ts";
@@ -31,27 +32,31 @@ const targetedAt = defineQuery<readonly TargetedPolicy[], Pair>("targetedAt", (r
   const target = read.query(policyAttachments, key).find((each) => nameOf(each.target) === at)?.target;
   if (input === undefined || model === undefined || target === undefined) return [];
   const { namespace, name } = nameOfKey(key);
-  const entry = (what: string, policy: TargetedPolicy["policy"]): TargetedPolicy => ({
+  const object = { kind: "TracegatePolicy", name, namespace };
+  const entry = (what: string, path: Path | undefined, policy: TargetedPolicy["policy"]): TargetedPolicy => ({
     key: `${key}/${at}/${what}`,
-    name: { kind: "TracegatePolicy", name, namespace },
+    name: object,
     target: dumpTarget(target),
+    origin: { object, path: path ?? ["spec"] },
     ...(input.override && { inheritance: "override" }),
     policy,
   });
-  const kinds = (set: PolicySet): [string, unknown][] =>
-    Object.entries(set).filter(([kind]) => isUsable(kind, target.kind));
-  const traffic = isAttachable("traffic", input, target.kind) ? kinds(model.levels[input.phase].set) : [];
-  const backend = isAttachable("backend", input, target.kind) ? kinds(model.levels.backend.set) : [];
+  const kinds = ({ set, sources }: PolicyLevel) =>
+    kindsOf(set).flatMap((kind) =>
+      isUsable(kind, target.kind) ? [{ kind, value: set[kind], path: sources[kind]?.[0]?.at }] : [],
+    );
+  const traffic = isAttachable("traffic", input, target.kind) ? kinds(model.levels[input.phase]) : [];
+  const backend = isAttachable("backend", input, target.kind) ? kinds(model.levels.backend) : [];
   const context = callContext(read, input.namespace, input.callees, () => {}, []);
   const frontend = isAttachable("frontend", input, target.kind)
-    ? dumpFrontend(model.frontend, translateFrontendInput(model.frontend, context).calling)
+    ? dumpFrontend(model.frontend, translateCalling(model.frontend, context), { object, path: ["spec", "frontend"] })
     : [];
   return [
-    ...frontend.map((each) => entry(each.key, each.policy)),
-    ...traffic.map(([kind, value]) =>
-      entry(`${input.phase}/${kind}`, { traffic: { phase: input.phase, [kind]: value } }),
+    ...frontend.map(({ key: what, origin, policy }) => entry(what, origin?.path, policy)),
+    ...traffic.map(({ kind, value, path }) =>
+      entry(`${input.phase}/${kind}`, path, { traffic: { phase: input.phase, [kind]: value } }),
     ),
-    ...backend.map(([kind, value]) => entry(`backend/${kind}`, { backend: { [kind]: value } })),
+    ...backend.map(({ kind, value, path }) => entry(`backend/${kind}`, path, { backend: { [kind]: value } })),
   ];
 });
 

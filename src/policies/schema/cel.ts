@@ -47,11 +47,14 @@ const CelText: z.core.$constructor<CelText, CelTextDef> = z.core.$constructor("C
 const INVALID =
   "is not a valid CEL expression, and is not shown, because it may be a secret; text needs its own quotes: '\"text\"'";
 
-/** The second argument of `parse` and `safeParse`: expressions compile in this environment. */
+/**
+ * The second argument of `parse` and `safeParse`: expressions compile in this environment. Issues about types have no message unless
+ * the schema has one, so that `reportIssues` can tell.
+ */
 export function parsingWith(
   cel: CelEnvironment,
 ): z.core.ParseContext<z.core.$ZodIssue> & { readonly cel: CelEnvironment } {
-  return { cel };
+  return { cel, error: ({ code }) => (code === "invalid_type" ? "" : undefined) };
 }
 
 /** Without `parsingWith`, expressions compile in the standard environment, without functions of the configuration. */

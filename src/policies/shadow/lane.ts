@@ -242,6 +242,7 @@ class ShadowVariables implements Readonly<Record<keyof Activation, unknown>>, Ac
   readonly budget: Budget | undefined;
   readonly request: RequestParts;
   readonly response = undefined;
+  readonly record = undefined;
 
   constructor(variables: Activation, view: ShadowView, budget: Budget | undefined) {
     this.#variables = variables;

@@ -32,6 +32,7 @@ export class Binds {
   /** By the key of the listener. Unchanged ones keep their contexts and the sessions that clients resume. */
   readonly terminators = new Map<string, CachedTerminator>();
   readonly #before: ReadonlyMap<string, CachedTerminator> | undefined;
+  readonly #generation: number;
   readonly #routes: Routes;
   readonly #outbound: Outbound;
   readonly #services: BindServices;
@@ -39,11 +40,13 @@ export class Binds {
 
   /** `before`: the terminators of the configuration in effect. */
   constructor(
+    generation: number,
     routes: Routes,
     outbound: Outbound,
     services: BindServices,
     before?: ReadonlyMap<string, CachedTerminator>,
   ) {
+    this.#generation = generation;
     this.#routes = routes;
     this.#outbound = outbound;
     this.#services = services;
@@ -71,6 +74,7 @@ export class Binds {
     const readers = [accessLog, logExport, tracing, customLabels];
     return {
       key: bind.key,
+      generation: this.#generation,
       host: bind.host,
       port: bind.port,
       protocol: bind.protocol,

@@ -30,6 +30,8 @@ import type { Uses } from "./uses.ts";
 
 export interface CompiledBind {
   readonly key: string;
+  /** Of the configuration. */
+  readonly generation: number;
   readonly host: string;
   readonly port: number;
   readonly protocol: "http" | "tls" | "tcp" | "udp";

@@ -6,7 +6,7 @@
 import { BoundedCache } from "../../base/bounded-cache.ts";
 import type { ErrorCode } from "../../base/errors.ts";
 import type { Origin } from "../../base/origin.ts";
-import type { Ir, Listener, Route } from "../../ir/ir.ts";
+import type { Frontend, FrontendOrigins, Ir, Listener, Route } from "../../ir/ir.ts";
 import { type Containers, originOfBackend, originsOf, type PolicyOrigins } from "../../ir/origins.ts";
 import { type PackedRoutes, placeAt, routeAt } from "../../ir/packed-ir.ts";
 import { mergeLevels } from "../../policies/merge.ts";
@@ -71,6 +71,22 @@ const ABOUT: { readonly [Code in ErrorCode]?: "route" | "backend" | "timeout" } 
   TG_RESPONSE_TOO_LARGE: "backend",
   TG_REQUEST_TIMEOUT: "timeout",
 };
+
+/** The field of `frontendPolicies` that errors are about, unless a policy has thrown them. */
+const IN_FRONTEND: { readonly [Code in ErrorCode]?: keyof FrontendOrigins } = {
+  TG_EXT_AUTHZ: "networkExtAuthz",
+  TG_URI_TOO_LONG: "http",
+  TG_HEAD_TOO_LARGE: "http",
+  TG_BODY_TOO_LARGE: "http",
+  TG_CLIENT_TIMEOUT: "http",
+  TG_BUFFERS_FULL: "http",
+};
+
+/** Where the setting of client connections was written that an error of this code is about; undefined: nowhere, or it is about none. */
+export function originInFrontend(code: ErrorCode, { origins = {} }: Pick<Frontend, "origins">): Origin | undefined {
+  const field = IN_FRONTEND[code];
+  return field && origins[field]?.[0];
+}
 
 /** Entries of each cache. */
 const MAX_FOUND = 256;

@@ -1,6 +1,7 @@
 /** The counters of requests, found by their place in the configuration. */
 import type { Reason } from "../../base/errors.ts";
 import type { Listener } from "../../ir/ir.ts";
+import type { Place, Recorder } from "../../recorder/recorder.ts";
 import { UNKNOWN } from "../../telemetry/custom-labels.ts";
 import { type Count, type Metrics, OTHER, type RequestLabels } from "../../telemetry/metrics.ts";
 
@@ -40,6 +41,7 @@ export class SeriesCache {
   /** By status; the last two are for other statuses and for none. */
   #grpc: (Count | undefined)[] | undefined;
   #shadow: Map<string, Count> | undefined;
+  #place: Place | undefined;
 
   /** `backend` replaces the label of that name. */
   constructor(metrics: Metrics, labels: FixedLabels, backend = labels.backend) {
@@ -105,6 +107,12 @@ export class SeriesCache {
       this.#shadow.set(key, count);
     }
     return count;
+  }
+
+  /** This place of the configuration, for the records of its requests. */
+  placeIn(recorder: Recorder): Place {
+    this.#place ??= recorder.place({ ...this.#labels, backend: this.#backend });
+    return this.#place;
   }
 
   #with(method: string, status: number, reason: Reason): RequestLabels {

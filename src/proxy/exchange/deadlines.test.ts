@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { fc } from "../../../test/helpers/property.ts";
+import { type Milliseconds, ms } from "../../base/durations.ts";
 import { GatewayError } from "../../base/errors.ts";
 import type { HeaderList } from "../../http/message/message.ts";
 import { Deadlines, formatGrpcTimeout, parseGrpcTimeout } from "./deadlines.ts";
@@ -25,7 +26,7 @@ test("requestTimeout counts from the start of the request, also where the timer 
     request: { headers: [] },
     startedAt: performance.now() - 10_000,
     policyState: { requestTimeout: 60_000 },
-    call: { expire: () => void events.push("expired") },
+    call: { attemptTimeout: ms(0), expireAttempt() {}, expire: () => void events.push("expired") },
     endPhase: ({ code }) => void events.push(code),
   });
   deadlines.start();
@@ -35,6 +36,31 @@ test("requestTimeout counts from the start of the request, also where the timer 
   deadlines.start();
   t.mock.timers.tick(50_000);
   assert.deepEqual(events, ["expired", "TG_REQUEST_TIMEOUT"]);
+});
+
+test("a silent backend: the deadlines pass one after another, the earliest first", () => {
+  const events: string[] = [];
+  const call = {
+    attemptTimeout: 4000,
+    expireAttempt: () => void events.push("attempt"),
+    expire: () => void events.push("call"),
+  };
+  const deadlines = (requestTimeout: number, attemptTimeout: Milliseconds) =>
+    new Deadlines({
+      request: { headers: [] },
+      startedAt: performance.now(),
+      policyState: { requestTimeout },
+      call: { ...call, attemptTimeout },
+      endPhase: ({ code }) => void events.push(code),
+    });
+  const both = deadlines(10_000, ms(4000));
+  for (let i = 0; i < 3; i++) assert.equal(both.skip(), true);
+  assert.deepEqual(events.splice(0), ["attempt", "attempt", "call", "TG_REQUEST_TIMEOUT"]);
+  const unlimited = deadlines(0, ms(4000));
+  for (let i = 0; i < 3; i++) assert.equal(unlimited.skip(), true);
+  assert.deepEqual(events.splice(0), ["attempt", "attempt", "attempt"]);
+  assert.equal(deadlines(0, ms(0)).skip(), false);
+  assert.deepEqual(events, []);
 });
 
 /** The field that the backend gets for a call that arrived `age` ms ago. */

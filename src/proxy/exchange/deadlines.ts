@@ -3,6 +3,7 @@
  * that a gRPC client has set by `grpc-timeout` covers the whole call, to the end of a stream: clients and backends enforce it too; the
  * gateway ends calls whose client is lost or whose backend ignores it.
  */
+import type { Milliseconds } from "../../base/durations.ts";
 import { type ErrorCode, GatewayError } from "../../base/errors.ts";
 import { getHeader, type HeaderList, setHeader } from "../../http/message/message.ts";
 import { latin1 } from "../../http/message/syntax.ts";
@@ -30,7 +31,7 @@ interface Owner {
   /** `performance.now()` ms. */
   readonly startedAt: number;
   readonly policyState: { readonly requestTimeout: number };
-  readonly call: { expire(): void } | undefined;
+  readonly call: { readonly attemptTimeout: Milliseconds; expireAttempt(): void; expire(): void } | undefined;
   endPhase(error: GatewayError): void;
 }
 
@@ -41,6 +42,8 @@ export class Deadlines {
   /** Milliseconds that the client has set; undefined = none. */
   #grpcTimeout: number | undefined;
   #grpc: NodeJS.Timeout | undefined;
+  /** Milliseconds that `skip` has skipped. */
+  #skipped = 0;
 
   constructor(exchange: Owner) {
     this.#exchange = exchange;
@@ -50,10 +53,7 @@ export class Deadlines {
   start(): void {
     const { requestTimeout } = this.#exchange.policyState;
     if (requestTimeout === 0 || this.#request !== undefined) return;
-    this.#request = this.#after(requestTimeout, () => {
-      this.#exchange.call?.expire();
-      this.#end("TG_REQUEST_TIMEOUT");
-    });
+    this.#request = this.#after(requestTimeout, () => this.#requestPassed());
   }
 
   /** There is a response: its body may take as long as its sender and the client need. */
@@ -84,6 +84,29 @@ export class Deadlines {
     const { request, startedAt } = this.#exchange;
     const used = performance.now() - startedAt;
     if (used >= 1) setHeader(request.headers, FIELD, latin1(formatGrpcTimeout(this.#grpcTimeout - used)));
+  }
+
+  /**
+   * Skips the time until the first deadline, which passes now: that of the attempt, of the request or of a gRPC client. For rehearsals, whose
+   * backends may be silent. False: there is none.
+   */
+  skip(): boolean {
+    const { call, policyState } = this.#exchange;
+    const request = policyState.requestTimeout || Number.POSITIVE_INFINITY;
+    const grpc = this.#grpcTimeout ?? Number.POSITIVE_INFINITY;
+    const attempt = this.#skipped + (call?.attemptTimeout || Number.POSITIVE_INFINITY);
+    const first = Math.min(request, grpc, attempt);
+    if (first === Number.POSITIVE_INFINITY) return false;
+    this.#skipped = first;
+    if (first === attempt) call?.expireAttempt();
+    else if (first === request) this.#requestPassed();
+    else this.#end("TG_DEADLINE_EXCEEDED");
+    return true;
+  }
+
+  #requestPassed(): void {
+    this.#exchange.call?.expire();
+    this.#end("TG_REQUEST_TIMEOUT");
   }
 
   /** The exchange is over. */

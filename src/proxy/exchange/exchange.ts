@@ -5,6 +5,7 @@
  * backend, the deadlines, and the result that telemetry reports.
  */
 import { DEFAULT_BUFFERED_BYTES } from "../../base/buffered-bytes.ts";
+import type { Milliseconds } from "../../base/durations.ts";
 import { ERRORS, type ErrorCode, type Explained, type Why } from "../../base/errors.ts";
 import { redactTarget, SECRET_PARAMETERS } from "../../base/redaction.ts";
 import { Budget } from "../../cel/index.ts";
@@ -57,6 +58,10 @@ export interface BackendCall {
   complete(): void;
   /** Drops the current attempt, if any, which says nothing about the endpoint. */
   abandon(): void;
+  /** The limit of each attempt; 0 = none. */
+  readonly attemptTimeout: Milliseconds;
+  /** The current attempt has taken that long. */
+  expireAttempt(): void;
   /** The deadline of the whole request has passed. */
   expire(): void;
   /** Drops a response that the retry policy does not pass on. */

@@ -1,10 +1,12 @@
 /** A connection between accept and the first byte that its protocol reads. */
-import type { ErrorCode } from "../../base/errors.ts";
+import { ERRORS, type ErrorCode } from "../../base/errors.ts";
+import type { Origin } from "../../base/origin.ts";
 import type { Rostered } from "../../base/roster.ts";
 import type { Sweepable } from "../../base/sweeper.ts";
 import type { NetworkMetadata } from "../../http/stream.ts";
 import type { StageOwner } from "../../net/connection-stage.ts";
 import type { Transport, TransportHandler } from "../../net/transport.ts";
+import type { Rejection } from "../../telemetry/access-log.ts";
 import type { ConnectionSeries } from "../../telemetry/metrics.ts";
 import type { CompiledBind, CompiledListener } from "../compile/compiled.ts";
 import type { Services } from "../services/services.ts";
@@ -52,8 +54,17 @@ export interface Ingress extends StageOwner {
   seriesOf(listener: CompiledListener | undefined): ConnectionSeries;
   /** The connection waits in `stage`, which ends with a call of `StageOwner`. */
   onStageBegun(stage: RosteredConnection): void;
-  /** The connection is rejected and closed right after this call. `detail` is for the log. */
-  onRejected(arrival: Arrival, code: ErrorCode, detail: string): void;
+  /** The connection is rejected and closed right after this call. */
+  onRejected(arrival: Arrival, refusal: Refusal): void;
+}
+
+/** Why a client may not connect, for the log. */
+export interface Refusal extends Required<Pick<Rejection, "error" | "code" | "origin" | "reason">> {}
+
+/** `origin`: where what decided was written. */
+export function refusal(code: ErrorCode, detail: string | undefined, origin: Origin | undefined): Refusal {
+  const { message, reason } = ERRORS[code];
+  return { code, error: detail === undefined ? message : `${message}: ${detail}`, origin, reason };
 }
 
 /** What a connection speaks at the end of the chain; `connect`: nothing but CONNECT requests, for tunnels. */

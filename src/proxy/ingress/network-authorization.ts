@@ -2,9 +2,20 @@
 import type { Activation } from "../../cel/index.ts";
 import { ConnectionStage } from "../../net/connection-stage.ts";
 import type { TransportHandler } from "../../net/transport.ts";
+import type { Denial } from "../../policies/authorization/rules.ts";
 import type { NetworkAuthorizer, NetworkDecision } from "../../policies/ext-authz/network.ts";
-import { connectionVariables } from "../variables/connection-variables.ts";
-import { type Arrival, type Ingress, type LiveConnection, type Next, protocolOf, REJECTED } from "./arrival.ts";
+import { originInFrontend } from "../compile/provenance.ts";
+import { connectionVariables, secretsOfConnection } from "../variables/connection-variables.ts";
+import {
+  type Arrival,
+  type Ingress,
+  type LiveConnection,
+  type Next,
+  protocolOf,
+  REJECTED,
+  type Refusal,
+  refusal,
+} from "./arrival.ts";
 
 /** Bytes that are read from a client before the decision: waiting clients must not fill the memory. */
 const HELD_LIMIT = 64 * 1024;
@@ -17,8 +28,9 @@ export function authorizeNetwork(arrival: Arrival, ingress: Ingress, next: Next)
   const { network, networkAuthorizer } = ingress.bind;
   if (network === undefined && networkAuthorizer === undefined) return next(arrival);
   const variables = connectionVariables(arrival.transport, arrival.serverName, ingress.services);
-  if (network?.decide(variables) !== undefined) {
-    ingress.onRejected(arrival, "TG_AUTHORIZATION", "");
+  const denial = network?.decide(variables);
+  if (denial !== undefined) {
+    ingress.onRejected(arrival, refusalOf(denial, variables, ingress));
     return REJECTED;
   }
   if (networkAuthorizer === undefined) return next(arrival);
@@ -26,6 +38,18 @@ export function authorizeNetwork(arrival: Arrival, ingress: Ingress, next: Next)
   ingress.onStageBegun(stage);
   stage.ask(networkAuthorizer, variables);
   return stage;
+}
+
+/** Why `networkAuthorization` rejects a client. */
+export function refusalOf(
+  denial: Denial,
+  variables: Activation,
+  { bind: { network, frontend }, services }: Pick<Ingress, "bind" | "services">,
+): Refusal {
+  if (!services.accessLog.explains || !services.accessLog.enabled("info"))
+    return refusal("TG_AUTHORIZATION", undefined, undefined);
+  const { text, rule = 0 } = network?.describe(denial, variables, secretsOfConnection(services)) ?? {};
+  return refusal("TG_AUTHORIZATION", text, frontend.origins?.networkAuthorization?.[rule]);
 }
 
 /** Waits for the service. Reads from the client meanwhile, so that its close is noticed, but does not parse the bytes. */
@@ -76,6 +100,11 @@ class AuthorizationStage extends ConnectionStage implements LiveConnection {
 
   #decide(decision: NetworkDecision): void {
     if (decision.allowed) this.pass(() => this.#next({ ...this.#arrival, metadata: decision.metadata }));
-    else if (this.leave()) this.#ingress.onRejected(this.#arrival, "TG_EXT_AUTHZ", `: ${decision.why}`);
+    else if (this.leave()) this.#reject(decision.why);
+  }
+
+  #reject(why: string): void {
+    const { frontend } = this.#ingress.bind;
+    this.#ingress.onRejected(this.#arrival, refusal("TG_EXT_AUTHZ", why, originInFrontend("TG_EXT_AUTHZ", frontend)));
   }
 }

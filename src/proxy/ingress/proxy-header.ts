@@ -3,13 +3,13 @@ import { parseProxyHeader } from "../../base/proxy-protocol.ts";
 import type { ProxyProtocol } from "../../ir/ir.ts";
 import { ConnectionStage, type StageOwner } from "../../net/connection-stage.ts";
 import type { Transport, TransportHandler } from "../../net/transport.ts";
-import { type Arrival, type Ingress, type LiveConnection, type Next, REJECTED } from "./arrival.ts";
+import { type Arrival, type Ingress, type LiveConnection, type Next, REJECTED, refusal } from "./arrival.ts";
 
 /** Milliseconds from accept to the end of the PROXY header (reference 3.32): proxies send it in their first packet. */
 const HEADER_TIMEOUT_MS = 5_000;
 
 const NOT_A_PROXY =
-  ": this port serves the load balancers that frontendPolicies.proxyProtocol.from names; the address of this peer is not among them";
+  "this port serves the load balancers that frontendPolicies.proxyProtocol.from names; the address of this peer is not among them";
 
 /** First stage: the address from the PROXY header. Connections inside tunnels have none. */
 export function readProxyHeader(arrival: Arrival, ingress: Ingress, next: Next): TransportHandler {
@@ -17,7 +17,8 @@ export function readProxyHeader(arrival: Arrival, ingress: Ingress, next: Next):
   if (proxyProtocol === undefined || arrival.tunnelled) return next(arrival);
   if (ingress.bind.proxies?.contains(arrival.transport.rawAddress) === false) {
     if (proxyProtocol.mode === "optional") return next(arrival);
-    ingress.onRejected(arrival, "TG_AUTHORIZATION", NOT_A_PROXY);
+    const origin = ingress.bind.frontend.origins?.proxyProtocol?.[0];
+    ingress.onRejected(arrival, refusal("TG_AUTHORIZATION", NOT_A_PROXY, origin));
     return REJECTED;
   }
   const stage = new ProxyHeaderStage(arrival.transport, proxyProtocol, ingress, () => next(arrival));

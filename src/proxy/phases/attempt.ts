@@ -2,6 +2,7 @@
  * The call of an exchange to its backend. It supplies each `UpstreamCall` with the request, and passes the events of the call to the
  * exchange. Each attempt is a new `UpstreamCall`, which handles replays on stale connections itself.
  */
+import type { Milliseconds } from "../../base/durations.ts";
 import { asError, ERRORS, GatewayError, type Why } from "../../base/errors.ts";
 import type { Activation } from "../../cel/index.ts";
 import { isGrpc } from "../../http/grpc-reply.ts";
@@ -122,7 +123,7 @@ class HttpCall implements BackendCall, UpstreamCaller, OutcomeContext {
 
   /** Throws TG_UPGRADE_MISMATCH. */
   attempt(): typeof WAIT | AttemptFailed {
-    const { retries, policyState } = this.#exchange;
+    const { retries } = this.#exchange;
     // A retry at the same endpoint would probably fail again.
     if (this.#endpoint !== undefined) {
       this.failed ??= new Set();
@@ -131,7 +132,7 @@ class HttpCall implements BackendCall, UpstreamCaller, OutcomeContext {
     const call = new UpstreamCall(this, this.#backend());
     this.#call = call;
     if (retries !== undefined) call.retryBackoff = retries.plan.backoff;
-    if (call.start(this.#backend().requestTimeout ?? policyState.backendRequestTimeout)) return WAIT;
+    if (call.start(this.attemptTimeout)) return WAIT;
     return new AttemptFailed(new GatewayError("TG_NO_HEALTHY_BACKENDS", undefined, undefined, { why: noEndpoints }));
   }
 
@@ -390,6 +391,8 @@ class HttpCall implements BackendCall, UpstreamCaller, OutcomeContext {
 
   onCallFailure({ code, message, sent, timedOut }: CallFailure): void {
     const error = timedOut ? new GatewayError(code) : new GatewayError(code, message);
+    // There may be another attempt.
+    if (timedOut) this.#report(null, error.message);
     this.#exchange.endPhase(new AttemptFailed(error, timedOut && sent));
   }
 
@@ -412,6 +415,14 @@ class HttpCall implements BackendCall, UpstreamCaller, OutcomeContext {
 
   abandon(): void {
     this.#call?.abandon({ countFailure: false });
+  }
+
+  get attemptTimeout(): Milliseconds {
+    return this.#backend().requestTimeout ?? this.#exchange.policyState.backendRequestTimeout;
+  }
+
+  expireAttempt(): void {
+    this.#call?.expire();
   }
 
   expire(): void {

@@ -12,10 +12,12 @@ import type { ShadowDecision } from "../../policies/contract/types.ts";
 import type { AccessRecord } from "../../telemetry/access-record.ts";
 import { severityOf } from "../../trace/tracer.ts";
 import type { CompiledBind } from "../compile/compiled.ts";
+import { originInFrontend } from "../compile/provenance.ts";
 import type { SeriesCache } from "../compile/series-cache.ts";
 import type { Exchange } from "../exchange/exchange.ts";
 import type { Services } from "../services/services.ts";
 import { isLogged, logAccess } from "../telemetry/log-access.ts";
+import { recordRequest } from "./record-request.ts";
 
 /** An exchange that is only read. */
 type Over = Readonly<Omit<Exchange, "close" | "endPhase" | "start">>;
@@ -27,7 +29,9 @@ export function finish(exchange: Exchange): undefined {
   const { shadowed } = policyState;
   result.endedAt = performance.now();
   services.metrics.inFlight.count--;
-  count(exchange);
+  const series = seriesOf(exchange);
+  count(exchange, series);
+  if (services.recorder !== undefined) recordRequest(exchange, series.placeIn(services.recorder), services.recorder);
   if (shadowed?.pending === undefined) report(exchange);
   else reportAfter(shadowed.pending, exchange);
 }
@@ -58,10 +62,9 @@ function countShadows(exchange: Over, decisions: readonly ShadowDecision[]): voi
 }
 
 /** Counts the request with the most specific labels: those of its backend, otherwise of route, listener or bind. */
-function count(exchange: Over): void {
+function count(exchange: Over, cache: SeriesCache): void {
   const { services, request, result, startedAt, call, responseSide } = exchange;
   const { status, reason, endedAt } = result;
-  const cache = seriesOf(exchange);
   const custom = services.customLabels?.read(exchange.shown);
   const { method } = request;
   const series =
@@ -137,7 +140,7 @@ function factsOf(exchange: Over, time: number): AccessRecord {
 function originOfError({ code, decider }: Over["result"], { bind, selected, services }: Over): Origin | undefined {
   return code === undefined || !services.accessLog.explains
     ? undefined
-    : bind.provenance.ofError(code, decider, selected);
+    : (bind.provenance.ofError(code, decider, selected) ?? originInFrontend(code, bind.frontend));
 }
 
 /** `authorization:deny …` for each shadow policy that does not allow the request, without repetitions by retries; undefined if all do. */
@@ -179,12 +182,13 @@ interface UnreadableRequest {
 export function recordUnreadable(
   from: ClientConnection,
   { code, detail, received }: UnreadableRequest,
-  { series }: Pick<CompiledBind, "series">,
+  { series, frontend }: Pick<CompiledBind, "series" | "frontend">,
   { metrics, accessLog, watchers }: Pick<Services, "metrics" | "accessLog" | "watchers">,
 ): void {
   const { status, message } = ERRORS[code];
   metrics.requests.count(series.get("unknown", status, "InvalidRequest"), 0, 0, 0);
-  accessLog.rejected({ source: from.name, status, error: detail, code });
+  const origin = originInFrontend(code, frontend);
+  accessLog.rejected({ source: from.name, status, error: detail, code, origin });
   const tracer = received && watchers.claimUnreadable(received, performance.now());
   if (tracer === undefined) return;
   const error = `${message}: ${detail}`;

@@ -7,7 +7,7 @@
  * Connections are handled through what they have in common (LiveConnection), and requests through their connection. So nothing here
  * depends on the number of streams of a connection or on the version of HTTP.
  */
-import { asError, ERRORS, type ErrorCode } from "../../base/errors.ts";
+import { asError, type ErrorCode } from "../../base/errors.ts";
 import { formatHostPort } from "../../base/listen-address.ts";
 import { Roster } from "../../base/roster.ts";
 import type { Sweepable } from "../../base/sweeper.ts";
@@ -23,7 +23,7 @@ import type { ConnectionSeries } from "../../telemetry/metrics.ts";
 import type { TlsTerminator } from "../../tls/tls-terminator.ts";
 import type { CompiledBind, CompiledListener } from "../compile/compiled.ts";
 import type { Exchange } from "../exchange/exchange.ts";
-import { type Arrival, type Ingress, protocolOf, type RosteredConnection } from "../ingress/arrival.ts";
+import { type Arrival, type Ingress, protocolOf, type Refusal, type RosteredConnection } from "../ingress/arrival.ts";
 import { admit, admitKnown } from "../ingress/chain.ts";
 import { recordUnreadable } from "../phases/finish.ts";
 import { openExchange } from "../phases/handle-request.ts";
@@ -205,16 +205,15 @@ export class BindServer implements Ingress, HttpHost, TcpHost, StreamAcceptor, T
 
   onStageFailed(stage: ConnectionStage, message: string): void {
     this.#live.delete(stage);
-    this.#logRejected(stage, message);
+    this.services.accessLog.rejected({ source: nameOf(stage), error: message });
     this.#checkEmpty();
   }
 
-  onRejected({ transport, listener }: Arrival, code: ErrorCode, detail: string): void {
-    const { message } = ERRORS[code];
+  onRejected({ transport, listener }: Arrival, refusal: Refusal): void {
     const series = this.seriesOf(listener);
     series.connections.count++;
     series.received.count += transport.bytesRead;
-    this.#logRejected(transport, `${message}${detail}`, code);
+    this.services.accessLog.rejected({ source: nameOf(transport), ...refusal });
     transport.destroy();
     this.#checkEmpty();
   }
@@ -296,15 +295,9 @@ export class BindServer implements Ingress, HttpHost, TcpHost, StreamAcceptor, T
   /** Open connections with their activity, for the task dump. */
   tasks(): unknown[] {
     return this.#live.items().map((connection) => ({
-      client: formatHostPort(connection.remoteAddress, connection.remotePort),
+      client: nameOf(connection),
       ...connection.activity,
     }));
-  }
-
-  #logRejected(from: Pick<Addresses, "remoteAddress" | "remotePort">, error: string, code?: ErrorCode): void {
-    const source = formatHostPort(from.remoteAddress, from.remotePort);
-    const reason = code === undefined ? undefined : ERRORS[code].reason;
-    this.services.accessLog.rejected({ source, error, code, reason });
   }
 
   #checkEmpty(): void {
@@ -314,4 +307,8 @@ export class BindServer implements Ingress, HttpHost, TcpHost, StreamAcceptor, T
 
 function arrivalOf(transport: Transport, tunnelled: boolean): Arrival {
   return { transport, tunnelled, listener: undefined, serverName: "", metadata: undefined };
+}
+
+function nameOf({ remoteAddress, remotePort }: Pick<Addresses, "remoteAddress" | "remotePort">): string {
+  return formatHostPort(remoteAddress, remotePort);
 }

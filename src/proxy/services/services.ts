@@ -5,6 +5,7 @@ import type { Unknowns } from "../../cel/index.ts";
 import type { Egress } from "../../net/egress.ts";
 import type { SocketBudget } from "../../net/socket-budget.ts";
 import type { ThreadEnvironment } from "../../policies/contract/deps.ts";
+import type { Recorder } from "../../recorder/recorder.ts";
 import type { AccessLog } from "../../telemetry/access-log.ts";
 import type { CustomLabels } from "../../telemetry/custom-labels.ts";
 import type { Histogram, Metrics } from "../../telemetry/metrics.ts";
@@ -44,6 +45,8 @@ export interface Services {
   readonly log: Logger;
   /** Target `request`: one line for each request. */
   readonly accessLog: AccessLog;
+  /** Records of what is over; undefined: the configuration turns them off, or this is a rehearsal. */
+  readonly recorder: Recorder | undefined;
   /** Takes entries for collectors. */
   readonly exports: EntrySink;
   /** Header names (lower-case) whose values traces hide. */

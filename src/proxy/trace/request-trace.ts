@@ -224,7 +224,7 @@ export class RequestTrace extends PolicyEvents {
     const shown = listeners.slice(0, MAX_LISTENERS).map(({ hostname, value }) => {
       const origin = this.#exchange.bind.provenance.originOfListener(value.key);
       const reason = `host: ${host} does not match ${hostname}`;
-      return { listener: value.key, reason, ...(origin !== undefined && { origin }) };
+      return { listener: value.key, name: value.name, reason, ...(origin !== undefined && { origin }) };
     });
     const none = { selectedRoute: null, evaluatedRoutes: [], candidates: [] };
     this.#tracer.emit("error", { type: "routeSelection", ...none, listeners: shown });

@@ -6,7 +6,6 @@
  * Clients of UDP can forge their address, so everything that a datagram can cause is bounded: sessions for each port, datagrams
  * that a session holds, log lines about clients that may not connect.
  */
-import { ERRORS } from "../../base/errors.ts";
 import { formatHostPort } from "../../base/listen-address.ts";
 import { LogThrottle } from "../../base/log.ts";
 import type { Sweepable } from "../../base/sweeper.ts";
@@ -15,6 +14,7 @@ import type { AdmittedAddress } from "../../net/egress.ts";
 import { type DatagramSource, UdpFlow, UdpPort } from "../../net/udp-socket.ts";
 import type { ConnectionSeries, Count } from "../../telemetry/metrics.ts";
 import type { CompiledBind, CompiledListener } from "../compile/compiled.ts";
+import { refusalOf } from "../ingress/network-authorization.ts";
 import type { DrainablePort } from "../ports/drain.ts";
 import type { Services } from "../services/services.ts";
 import { connectionVariables } from "../variables/connection-variables.ts";
@@ -178,11 +178,7 @@ export class UdpServer implements UdpHost, DrainablePort, Sweepable {
     if (this.#services.egress.isOwn(client.address, client.port, "udp")) return "own-address";
     if (!this.#accepting) return "draining";
     if (!this.#services.overload.admitConnection()) return "overload";
-    const { network } = this.#bind;
-    if (network?.decide(connectionVariables(this.#addressesOf(client), "", this.#services)) !== undefined) {
-      this.#logRejected(client);
-      return "authorization";
-    }
+    if (this.#isDenied(client)) return "authorization";
     const { maxSessions } = this.#limits;
     return this.#sessions.size < maxSessions || this.evictOne(client.address, maxSessions) ? undefined : "sessions";
   }
@@ -243,16 +239,21 @@ export class UdpServer implements UdpHost, DrainablePort, Sweepable {
     return { remoteAddress, remotePort: client.port, ...local, ...raw, tls: undefined };
   }
 
-  #logRejected({ address, port }: DatagramSource): void {
-    this.#rejections.run((unreported) =>
-      this.#services.accessLog.info("rejected", {
-        "src.addr": formatHostPort(unmapped(address), port),
-        protocol: "udp",
-        error: this.#services.accessLog.errorField(ERRORS.TG_AUTHORIZATION.message, "TG_AUTHORIZATION"),
-        reason: "Authorization",
-        ...(unreported > 0 && { unreported }),
-      }),
-    );
+  /** Whether `networkAuthorization` rejects the client. */
+  #isDenied(client: DatagramSource): boolean {
+    const { network } = this.#bind;
+    if (network === undefined) return false;
+    const addresses = this.#addressesOf(client);
+    const variables = connectionVariables(addresses, "", this.#services);
+    const denial = network.decide(variables);
+    if (denial === undefined) return false;
+    const source = formatHostPort(addresses.remoteAddress, client.port);
+    this.#rejections.run((unreported) => {
+      const refusal = refusalOf(denial, variables, { bind: this.#bind, services: this.#services });
+      const others = unreported > 0 ? unreported : undefined;
+      this.#services.accessLog.rejected({ source, protocol: "udp", ...refusal, unreported: others });
+    });
+    return true;
   }
 
   // ── the end of the port (drain.ts) ──

@@ -18,6 +18,11 @@ export function connectionVariables(
 }
 
 /** The variables of a connection as telemetry shows them. */
-export function shownOfConnection(variables: Activation, { sensitive }: Pick<Services, "sensitive">): ShownVariables {
-  return new ShownVariables(variables, new RequestSecrets(false, sensitive, SECRET_PARAMETERS));
+export function shownOfConnection(variables: Activation, services: Pick<Services, "sensitive">): ShownVariables {
+  return new ShownVariables(variables, secretsOfConnection(services));
+}
+
+/** What telemetry redacts of a connection. */
+export function secretsOfConnection({ sensitive }: Pick<Services, "sensitive">): RequestSecrets {
+  return new RequestSecrets(false, sensitive, SECRET_PARAMETERS);
 }

@@ -27,7 +27,7 @@ function isRead(assume: Fields): boolean {
 
 /** Values that some assumption takes, and values that none does. */
 const VALUES: readonly unknown[] = [
-  ...["allow", "deny", "fail", "under", "over", "valid", "invalid", "healthy", "unhealthy", "none", "x", ""],
+  ...["allow", "deny", "fail", "under", "over", "valid", "invalid", "healthy", "unhealthy", "none", "refused", "x", ""],
   ...[0, 0.5, 1, 99, 200, 503, 600, true, null, "2026-01-31T12:00:00Z"],
   ...[{}, { sub: "a" }, { status: 503 }, { status: 99 }, { status: "503" }, { body: "x" }, { body: 1 }, { stat: 1 }],
   ...[
@@ -42,7 +42,7 @@ const VALUES: readonly unknown[] = [
 
 test("the schema takes exactly the values that are read, for every assumption and place", () => {
   for (const [name, { places = [] }] of Object.entries(ASSUMPTIONS)) {
-    const placed = places === "routes" ? ["default/shop"] : places;
+    const placed = typeof places === "string" ? ["default/shop"] : places;
     for (const written of [name, ...placed.map((place) => `${name}@${place}`)])
       for (const value of VALUES) {
         const assume = { [written]: value };

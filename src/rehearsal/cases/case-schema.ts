@@ -56,24 +56,27 @@ const expectation = z
   })
   .meta({ id: "Expectation", description: "Only what is named here is compared." });
 
-/** A response that a service sends, or what it adds to a request that it allows. */
-const RESPONSE: Fields = {
-  type: "object",
-  additionalProperties: false,
-  properties: {
-    status: { type: "integer", minimum: 200, maximum: 599 },
-    headers: { type: "object", additionalProperties: { type: "string" } },
-    body: { type: "string" },
-    metadata: { type: "object" },
+/** The status or the whole of a response that a service sends, or what it adds to a request that it allows. */
+const RESPONSES: readonly Fields[] = [
+  { type: "integer", minimum: 200, maximum: 599 },
+  {
+    type: "object",
+    additionalProperties: false,
+    properties: {
+      status: { type: "integer", minimum: 200, maximum: 599 },
+      headers: { type: "object", additionalProperties: { type: "string" } },
+      body: { type: "string" },
+      metadata: { type: "object" },
+    },
   },
-};
+];
 
 /** What a credential says about the client, or whether it is valid. */
 const CREDENTIAL: Fields = { anyOf: [{ enum: ["valid", "invalid"] }, { type: "object" }] };
 
 /** Values that can be assumed, as JSON Schema; `readAssumptions` reads them, and the texts that command lines have for them. */
 const VALUES: Readonly<Record<AssumptionName, Fields>> = {
-  response: { anyOf: [{ type: "integer", minimum: 200, maximum: 599 }, RESPONSE] },
+  response: { anyOf: [{ enum: ["refused", "reset", "timeout"] }, ...RESPONSES] },
   endpoints: {
     anyOf: [
       { enum: ["healthy", "unhealthy", "none"] },
@@ -82,8 +85,8 @@ const VALUES: Readonly<Record<AssumptionName, Fields>> = {
   },
   backend: { type: "string", minLength: 1 },
   networkExtAuthz: { enum: ["allow", "deny"] },
-  extAuthz: { anyOf: [{ enum: ["allow", "deny"] }, RESPONSE] },
-  extProc: { anyOf: [{ enum: ["allow", "fail"] }, RESPONSE] },
+  extAuthz: { anyOf: [{ enum: ["allow", "deny"] }, ...RESPONSES] },
+  extProc: { anyOf: [{ enum: ["allow", "fail"] }, ...RESPONSES] },
   remoteRateLimit: { enum: ["under", "over"] },
   jwt: CREDENTIAL,
   oidc: CREDENTIAL,
@@ -106,12 +109,12 @@ const assumeSchema = z.record(z.string(), z.unknown()).meta({
       const here = { ...VALUES[name], description: `As \`${name}\`, but only at this place.` };
       return [
         [name, { ...VALUES[name], description: `About ${about}. Without it: ${otherwise}. Write ${ways}.` }],
-        ...(places === "routes" ? [] : places).map((place) => [placed(name, place), here]),
+        ...(typeof places === "string" ? [] : places).map((place) => [placed(name, place), here]),
       ];
     }),
   ),
   patternProperties: Object.fromEntries(
-    NAMES.filter((name) => ASSUMPTIONS[name].places === "routes").map((name) => [
+    NAMES.filter((name) => typeof ASSUMPTIONS[name].places === "string").map((name) => [
       `^${placed(name, ".+")}$`,
       VALUES[name],
     ]),

@@ -104,8 +104,7 @@ function unreachableRoutes(owners: readonly RouteOwner[]): ReadonlyMap<unknown, 
   for (const { hostname, policies, routes, tcpRoutes } of owners) {
     const linted = [...routes, ...tcpRoutes].map((route) => lintedRoute(route, hostname));
     for (const finding of lintRoutes(policies, linted, ({ route }) => route.name))
-      if (finding.code === "shadowed-route")
-        found.set(finding.route, lintTexts(finding.code, ...finding.found).message);
+      if (finding.code === "shadowed-route") found.set(finding.route, lintTexts(finding, "file").message);
   }
   return found;
 }

@@ -1,6 +1,8 @@
 import type { Path } from "../../base/paths.ts";
+import { STANDARD_ENVIRONMENT } from "../../cel/index.ts";
 import { ConfigDocument } from "../../config/parse/document.ts";
 import type { Ir } from "../../ir/ir.ts";
+import { parsingWith } from "../../policies/schema/cel.ts";
 import type { Diagnostic } from "../../translation/problems/diagnostics.ts";
 import { knownFields } from "../../translation/problems/known-fields.ts";
 import { reportIssues } from "../../translation/problems/schema-errors.ts";
@@ -41,7 +43,7 @@ export function readCases(
 ): Cases | { readonly diagnostics: readonly Diagnostic[] } {
   const document = new ConfigDocument(file, text, env);
   if (!document.ok) return document;
-  const parsed = caseFile.safeParse(document.value);
+  const parsed = caseFile.safeParse(document.value, parsingWith(STANDARD_ENVIRONMENT));
   if (!parsed.success) {
     reportIssues(document, parsed.error.issues, FIELDS);
     return document;

@@ -1,6 +1,7 @@
 /** What is wrong with something that a user wrote, before it is known where that is: in a file, or in an object of Kubernetes. */
 import type { Path } from "../../base/paths.ts";
 import type { Diagnostic } from "./diagnostics.ts";
+import type { Finding } from "./lint-table.ts";
 
 /** Values of fields with such names are never quoted in an error. */
 const SECRET_NAME = /key|secret|token|passw|credential|authorization|cookie|body/i;
@@ -29,10 +30,9 @@ export interface Related {
 }
 
 /** A diagnostic without its place. */
-export type Problem = Pick<
-  Diagnostic,
-  "message" | "remedy" | "expected" | "suggestion" | "invalidCertificate" | "lint"
-> & {
+export type Problem = Pick<Diagnostic, "message" | "remedy" | "expected" | "suggestion" | "invalidCertificate"> & {
+  /** What a lint has found. */
+  readonly lint?: Finding;
   readonly cause?: ProblemCause;
   readonly warning?: boolean;
   readonly note?: boolean;

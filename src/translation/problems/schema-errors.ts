@@ -16,8 +16,6 @@ type Issue = z.core.$ZodIssue;
 
 /** Longer lists of values are omitted if the message already suggests one of them. */
 const MAX_NAMED = 10;
-/** Messages of the schema library begin with this unless the schema has a message of its own. */
-const UNWORDED = "Invalid input";
 
 /** A validated value and the destination of its problems. */
 interface Validated {
@@ -25,7 +23,7 @@ interface Validated {
   readonly report: Report;
 }
 
-/** Reports every issue of the schema at its place in the document. */
+/** Reports every issue of the schema at its place in the document; the value was parsed with `parsingWith`. */
 export function reportIssues(document: Validated, issues: readonly Issue[], known: KnownFields): void {
   const reported = issues.flatMap((issue) => unionIssues(issue, document.value, known));
   // A misspelt field explains why another one is missing.
@@ -95,7 +93,7 @@ function describe(issue: Issue, value: unknown, known: KnownFields): Problem {
       const absent = absentValue(issue.path, value);
       if (absent !== undefined) return { message: absent };
       const message = value === undefined ? "is required" : `is ${kindOf(value, isSecret(issue.path))}`;
-      if (!issue.message.startsWith(UNWORDED)) return { message, expected: issue.message };
+      if (issue.message !== "") return { message, expected: issue.message };
       const expected = String(issue.expected);
       if (expected === "object") return { message, expected: objectWith(known(issue.path)) };
       return { message, expected: typeName(expected) + quotesHint(value, expected) };

@@ -308,7 +308,8 @@ const connect = z
   })
   .meta({ id: "Connect", description: "How CONNECT requests are handled." });
 
-const ALIASES = [
+/** Other names of fields, and the names. */
+export const FRONTEND_ALIASES = [
   ["proxy", "proxyProtocol"],
   ["logging", "accessLog"],
 ] as const;
@@ -330,7 +331,7 @@ export const frontendPolicies = z
   })
   .check(
     checking((value) =>
-      ALIASES.filter(([alias, name]) => value[alias] !== undefined && value[name] !== undefined).map(
+      FRONTEND_ALIASES.filter(([alias, name]) => value[alias] !== undefined && value[name] !== undefined).map(
         ([alias, name]) => ({
           path: [alias],
           message: `is another name of ${name}, which is set too; remove one of them`,

@@ -17,6 +17,11 @@ const workerThreads = z.union([
   z.string().regex(WORKER_THREADS, { message: "write a number or a percentage such as 50%" }),
 ]);
 
+const recordBytes = z
+  .int()
+  .min(64 * 1024)
+  .max(1024 * 1024 * 1024);
+
 const level = z
   .union([z.string(), z.array(z.string())])
   .describe("Log level: `info`, `info,request=off`, or a list of `module=level`.");
@@ -193,6 +198,24 @@ export const settings = z
       })
       .prefault({})
       .describe("Limits of the processor time of [expressions](expressions.md)."),
+    recorder: z
+      .strictObject({
+        off: z.boolean().default(false).describe("Records nothing."),
+        recent: recordBytes
+          .default(4 * 1024 * 1024)
+          .describe(
+            "Bytes per worker for the latest requests, 256 bytes each: 4 MiB are 1.6 s at 10,000 requests a second.",
+          ),
+        kept: recordBytes
+          .default(2 * 1024 * 1024)
+          .describe(
+            "Bytes per worker for requests that failed, were rejected or were slow for their route, 256 bytes each. A full one is shared fairly by all routes.",
+          ),
+      })
+      .prefault({})
+      .describe(
+        "The flight recorder: what became of the latest requests and of those that failed (`tgctl recent`). A record has numbers, names of the configuration, id, host and path of the request; no query, field or body. Memory is taken as it is used.",
+      ),
     customFunctions: z
       .string()
       .default("")

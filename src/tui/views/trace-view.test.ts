@@ -186,7 +186,7 @@ test("an uncaught error is printed on the restored screen", { skip }, async (t) 
 test("a terminal that cannot show the view gets text and a note, a file gets raw events", { skip }, async (t) => {
   const terminal = await open(t, `TERM=dumb ${SHOW} 2> note; TERM=dumb ${SHOW} > out 2> err`);
   const screen = await terminal.until("the end", (now) => now.includes("exit code 0"));
-  assert.match(screen, /^✗ response 503$/m);
+  assert.match(screen, /^✗ response 503 {2}by the backend$/m);
   const written = (name: string) => readFileSync(join(terminal.folder, name), "utf8");
   assert.match(written("note"), /^this terminal cannot show a full-screen view \(TERM=dumb\), printing text; -o text/);
   assert.equal(written("out"), readFileSync(FIXTURE, "utf8"));

@@ -242,6 +242,51 @@ test("a call keeps its place in the queue of a full pool, but does not wait long
   assert.equal(second.total, 1);
 });
 
+test("a call that waits in vain in the queue of a full pool fails there, and this does not count as a failure of the endpoint", async (t) => {
+  t.mock.timers.enable({ apis: ["setTimeout"] });
+  for (const [timeoutMs, expected] of [
+    [0, "TG_UPSTREAM_TIMEOUT"],
+    [5000, "TG_UPSTREAM_TIMEOUT timed out"],
+  ] as const) {
+    await using opened = new AsyncDisposableStack();
+    const { first, second, holder } = await oneBusy(opened);
+    await holder.connected.promise;
+    const queued = new Caller([]);
+    queued.balancer = inOrder(first, second);
+    const outcome = queued.outcome(timeoutMs);
+    t.mock.timers.tick(timeoutMs || 10_000);
+    assert.equal((await outcome).at(-1), expected);
+    assert.deepEqual(known(first), { ...HEALTHY, pending: 1, total: 2 });
+    assert.deepEqual(known(second), { ...HEALTHY, total: 0 });
+    holder.call.abandon({ countFailure: false });
+  }
+});
+
+test("a pool that is full of attempts to connect is a failure of the endpoint, and calls move on", async (t) => {
+  t.mock.timers.enable({ apis: ["setTimeout"] });
+  await using opened = new AsyncDisposableStack();
+  const { first, second, holder } = await oneBusy(opened);
+  const queued = new Caller([]);
+  queued.balancer = inOrder(first, second);
+  const outcome = queued.outcome();
+  t.mock.timers.tick(1000);
+  assert.equal((await outcome).at(-1), "status 200");
+  assert.equal(first.health, 0.7);
+  holder.call.abandon({ countFailure: false });
+});
+
+test("a server that does not accept HTTP/2 in time is a failure of the endpoint", async (t) => {
+  t.mock.timers.enable({ apis: ["setTimeout"] });
+  await using upstream = await RawUpstream.listen();
+  using first = endpointAt(upstream.port, { version: "HTTP/2.0" });
+  const caller = new Caller([first.endpoint]);
+  caller.protocol = "http2";
+  const outcome = caller.outcome();
+  t.mock.timers.tick(10_000);
+  assert.deepEqual(await outcome, ["to first", "send failed", "TG_UPSTREAM_TIMEOUT"]);
+  assert.deepEqual(known(first.endpoint), FAILED);
+});
+
 test("a full pool is not a failure of the endpoint", async () => {
   await using upstream = await RawUpstream.listen();
   using first = endpointAt(upstream.port, { limits: { maxConnections: 1, maxPendingRequests: 0 } });

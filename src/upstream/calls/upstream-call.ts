@@ -15,6 +15,7 @@ import type { Balancer } from "../balancers/balancer.ts";
 import type { ConnectTimes } from "../connections/connect-attempt.ts";
 import type { UpstreamConnection } from "../connections/connection.ts";
 import type { Upstream, UpstreamEvents } from "../connections/upstream.ts";
+import { rejectLater, type Wait } from "../connections/wait-queue.ts";
 import type { Endpoint, WaitingCall } from "../endpoints/endpoint.ts";
 import type { BackendCalls } from "../endpoints/endpoints.ts";
 import { HeadTooLarge, type UpstreamSession } from "../h2/session.ts";
@@ -144,8 +145,8 @@ export class UpstreamCall implements UpstreamWaiter, UpstreamEvents, WaitingCall
   #outcome = SUCCEEDED;
   /** Set if the rules of the backend have classified the response. */
   #outcomeContext: OutcomeContext | undefined;
-  /** Cancels the wait for a connection. */
-  #cancelWait: (() => void) | undefined;
+  /** Set while the call waits for a connection. */
+  #wait: Wait | undefined;
   /** Ends the wait for a connection if there is another endpoint to go to. */
   #patience: NodeJS.Timeout | undefined;
   #timer: NodeJS.Timeout | undefined;
@@ -169,7 +170,7 @@ export class UpstreamCall implements UpstreamWaiter, UpstreamEvents, WaitingCall
     this.#timeoutCovers = covers;
     if (!this.#send(false)) return false;
     // On a connection that is open, the send may have failed already.
-    if (timeoutMs > 0 && this.#state !== "idle") this.#timer = setTimeout(() => this.#expire(), timeoutMs);
+    if (timeoutMs > 0 && this.#state !== "idle") this.#timer = setTimeout(() => this.expire(), timeoutMs);
     return true;
   }
 
@@ -216,10 +217,10 @@ export class UpstreamCall implements UpstreamWaiter, UpstreamEvents, WaitingCall
 
   /**
    * A deadline of the caller has passed. It counts as a failure unless the upstream is still waiting for the body of a slow
-   * client, or the gateway for the upstream's SETTINGS, having guessed that it speaks HTTP/2.
+   * client, the call for room in a full pool, or the gateway for the upstream's SETTINGS, having guessed that it speaks HTTP/2.
    */
   timeOut(): void {
-    const blameless = this.#state === "waiting" ? this.#guesses() : !this.#caller.requestSent;
+    const blameless = this.#wait === undefined ? !this.#caller.requestSent : !this.#waitsForServer(this.#wait);
     this.abandon({ countFailure: !blameless });
   }
 
@@ -258,18 +259,18 @@ export class UpstreamCall implements UpstreamWaiter, UpstreamEvents, WaitingCall
     this.sentAt = performance.now();
     const { pool } = endpoint;
     // A raw call needs a new connection: an idle one has carried HTTP.
-    let cancel: (() => void) | undefined;
-    if (full) cancel = this.#rejectCall(endpoint);
-    else if (protocol === "raw") cancel = pool.connect(this, true);
-    else if (protocol === "grpc") cancel = pool.acquireSession(this);
-    else cancel = pool.acquire(protocol !== "http1", fresh, this);
-    // Not overwritten with undefined: the send may have failed already, and the cancel function may be that of its replay.
-    if (cancel !== undefined) this.#wait(endpoint, cancel);
+    let wait: Wait | undefined;
+    if (full) wait = this.#rejectCall(endpoint);
+    else if (protocol === "raw") wait = pool.connect(this, true);
+    else if (protocol === "grpc") wait = pool.acquireSession(this);
+    else wait = pool.acquire(protocol !== "http1", fresh, this);
+    // Not overwritten with undefined: the send may have failed already, and this may be the wait of its replay.
+    if (wait !== undefined) this.#beginWait(endpoint, wait);
     return true;
   }
 
-  #wait(endpoint: Endpoint, cancel: () => void): void {
-    this.#cancelWait = cancel;
+  #beginWait(endpoint: Endpoint, wait: Wait): void {
+    this.#wait = wait;
     endpoint.wait(this);
     const { balancer, failed } = this.#caller;
     const { patience } = endpoint.pool;
@@ -277,13 +278,13 @@ export class UpstreamCall implements UpstreamWaiter, UpstreamEvents, WaitingCall
     this.#patience = setTimeout(() => {
       this.#patience = undefined;
       // If the pool is full, the call keeps its place in the queue.
-      if (endpoint.pool.opening) this.#leave(NO_RESPONSE, `no connection within ${patience} ms`);
+      if (this.#waitsForServer(wait)) this.#leave(NO_RESPONSE, `no connection within ${patience} ms`);
     }, patience);
   }
 
   #stopWaiting(): void {
-    if (this.#cancelWait === undefined) return;
-    this.#cancelWait = undefined;
+    if (this.#wait === undefined) return;
+    this.#wait = undefined;
     this.#endpoint?.stopWaiting(this);
     clearTimeout(this.#patience);
     this.#patience = undefined;
@@ -297,7 +298,7 @@ export class UpstreamCall implements UpstreamWaiter, UpstreamEvents, WaitingCall
   #leave(outcome: CallOutcome | undefined, why: string): void {
     const endpoint = this.#endpoint;
     if (endpoint === undefined || !this.#mayGoOn(endpoint)) return;
-    this.#cancelWait?.();
+    this.#wait?.cancel();
     this.#stopWaiting();
     this.#caller.onSendFailed?.(why, { connect: performance.now() - this.sentAt });
     this.#record(outcome);
@@ -320,21 +321,18 @@ export class UpstreamCall implements UpstreamWaiter, UpstreamEvents, WaitingCall
     return this.#sendAgain(false);
   }
 
-  /** The gateway waits to see whether the server speaks HTTP/2, because the configuration does not say so. */
-  #guesses(): boolean {
-    return this.#protocol !== "http1" && this.#protocol !== "raw" && this.#endpoint?.pool.guessing === true;
+  /**
+   * Whether the wait is the server's fault. It is not if the pool is full, or if the gateway waits to see whether the server speaks HTTP/2,
+   * because the configuration does not say so.
+   */
+  #waitsForServer({ forRoom }: Wait): boolean {
+    if (forRoom) return false;
+    return this.#protocol === "http1" || this.#protocol === "raw" || this.#endpoint?.pool.guessing !== true;
   }
 
-  /** Fails the call once `start` has returned, as a full queue of the pool does. Returns a function that cancels that. */
-  #rejectCall(endpoint: Endpoint): () => void {
+  #rejectCall(endpoint: Endpoint): Wait {
     endpoint.overflows++;
-    let cancelled = false;
-    queueMicrotask(() => {
-      if (!cancelled) this.onConnectFailure("TG_POOL_FULL", `${endpoint.maxRequests} requests are in progress`, {});
-    });
-    return () => {
-      cancelled = true;
-    };
+    return rejectLater(this, `${endpoint.maxRequests} requests are in progress`);
   }
 
   /** The server's SETTINGS say whether it supports extended CONNECT. */
@@ -372,11 +370,11 @@ export class UpstreamCall implements UpstreamWaiter, UpstreamEvents, WaitingCall
     this.#sends++;
   }
 
-  onConnectFailure(code: ErrorCode, message: string, times: ConnectTimes): void {
+  onConnectFailure(code: ErrorCode, message: string, times: ConnectTimes | undefined): void {
     this.#stopWaiting();
-    this.#caller.onSendFailed?.(message, times);
-    // A full queue says nothing about the endpoint, and its load must not move to others.
-    const full = code === "TG_POOL_FULL";
+    this.#caller.onSendFailed?.(message, times ?? {});
+    // A full pool says nothing about the endpoint, and its load must not move to others.
+    const full = times === undefined;
     const endpoint = this.#endpoint;
     this.#record(full ? undefined : NO_RESPONSE);
     if (full || endpoint === undefined || !this.#goOn(endpoint)) this.#failUnsent(code, message);
@@ -387,7 +385,8 @@ export class UpstreamCall implements UpstreamWaiter, UpstreamEvents, WaitingCall
     this.#caller.onCallFailure({ code, message, sent: false, answered: false, timedOut: false });
   }
 
-  #expire(): void {
+  /** The time that `start` allowed has passed. */
+  expire(): void {
     const sent = this.#state !== "waiting";
     this.timeOut();
     this.#caller.onCallFailure({
@@ -512,7 +511,7 @@ export class UpstreamCall implements UpstreamWaiter, UpstreamEvents, WaitingCall
 
   #drop(): void {
     this.#stopTimer();
-    this.#cancelWait?.();
+    this.#wait?.cancel();
     this.#stopWaiting();
     const { upstream } = this;
     this.upstream = undefined;

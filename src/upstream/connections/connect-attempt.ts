@@ -51,8 +51,8 @@ export interface ConnectWaiter<Connected> {
   /** CDN-Loop of a CONNECT that is sent for this waiter alone (http/loop.ts). Default: that of a call that belongs to no request. */
   readonly loop?: Latin1 | undefined;
   onConnection(connection: Connected): void;
-  /** `times`: of the steps that were reached. */
-  onConnectFailure(code: ErrorCode, message: string, times: ConnectTimes): void;
+  /** `times`: of the steps that were reached; undefined: there was no room to open a connection, which says nothing about the server. */
+  onConnectFailure(code: ErrorCode, message: string, times: ConnectTimes | undefined): void;
 }
 
 /**
@@ -101,6 +101,13 @@ export class ConnectAttempt<Connected> {
     if (this.closed) return;
     this.#end();
     this.#waiter.onConnectFailure(code, message, this.clock.times);
+  }
+
+  /** There is no room for another connection: none was tried. */
+  reject(message: string): void {
+    if (this.closed) return;
+    this.#end();
+    this.#waiter.onConnectFailure("TG_POOL_FULL", message, undefined);
   }
 
   /** The request no longer waits: the waiter is not called, and the connection that is being opened is dropped. */

@@ -11,21 +11,26 @@ class Waiter {
     this.name = name;
   }
 
-  onConnectFailure(code: string, message: string): void {
-    this.failures.push(`${code}: ${message}`);
+  onConnectFailure(code: string, message: string, times: unknown): void {
+    this.failures.push(`${code}: ${message}${times === undefined ? "" : ", tried"}`);
   }
+}
+
+/** A queue with a timeout of a second. */
+function queueOf(limit: number, full = true): WaitQueue<Waiter> {
+  return new WaitQueue(limit, 1000, () => full);
 }
 
 const [a, b, c] = ["a", "b", "c"].map((name) => () => new Waiter(name)) as [() => Waiter, () => Waiter, () => Waiter];
 
 test("first in, first out; one that gives up leaves its place", () => {
-  const queue = new WaitQueue<Waiter>(10, 1000);
-  const giveUp = queue.add(a());
+  const queue = queueOf(10);
+  const leaving = queue.add(a());
   const [second, third] = [b(), c()];
   queue.add(second);
   queue.add(third);
   assert.equal(queue.size, 3);
-  giveUp();
+  leaving.cancel();
   assert.equal(queue.first, second);
   assert.equal(queue.shift(), second);
   assert.equal(queue.shift(), third);
@@ -34,12 +39,12 @@ test("first in, first out; one that gives up leaves its place", () => {
 });
 
 test("a full queue rejects requests, after `add` has returned, and counts them", async () => {
-  const queue = new WaitQueue<Waiter>(1, 1000);
+  const queue = queueOf(1);
   queue.add(a());
   const [refused, gone, roomComes] = [b(), c(), c()];
   queue.add(refused);
   assert.deepEqual(refused.failures, []);
-  queue.add(gone)();
+  queue.add(gone).cancel();
   queue.add(roomComes, true);
   await Promise.resolve();
   assert.deepEqual(refused.failures, ["TG_POOL_FULL: no connection is free and 1 requests wait"]);
@@ -52,7 +57,7 @@ test("a full queue rejects requests, after `add` has returned, and counts them",
 
 test("a wait is limited in time, and ends with it", (t) => {
   t.mock.timers.enable({ apis: ["setTimeout"] });
-  const queue = new WaitQueue<Waiter>(10, 1000);
+  const queue = queueOf(10);
   const [late, served] = [a(), b()];
   queue.add(late);
   queue.add(served);
@@ -66,14 +71,27 @@ test("a wait is limited in time, and ends with it", (t) => {
   assert.deepEqual(later.failures, [], "it was served");
 });
 
+test("the end of a wait says whether the queue waited for room or for a connection that is being opened", (t) => {
+  t.mock.timers.enable({ apis: ["setTimeout"] });
+  for (const [full, tried] of [
+    [true, ""],
+    [false, ", tried"],
+  ] as const) {
+    const waiter = a();
+    assert.equal(queueOf(1, full).add(waiter).forRoom, full);
+    t.mock.timers.tick(1000);
+    assert.deepEqual(waiter.failures, [`TG_UPSTREAM_TIMEOUT: no connection was free in time${tried}`]);
+  }
+});
+
 test("a connection that cannot be opened fails all that wait for it", () => {
-  const queue = new WaitQueue<Waiter>(10, 1000);
+  const queue = queueOf(10);
   const all = [a(), b()];
   for (const each of all) queue.add(each);
   queue.failAll("TG_UPSTREAM_FAILED", "refused", {});
   assert.deepEqual(
     all.map(({ failures }) => failures),
-    [["TG_UPSTREAM_FAILED: refused"], ["TG_UPSTREAM_FAILED: refused"]],
+    [["TG_UPSTREAM_FAILED: refused, tried"], ["TG_UPSTREAM_FAILED: refused, tried"]],
   );
   assert.equal(queue.size, 0);
 });

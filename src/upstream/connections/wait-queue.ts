@@ -1,9 +1,17 @@
 import type { ErrorCode } from "../../base/errors.ts";
 import type { ConnectTimes } from "./connect-attempt.ts";
 
-/** Waits for a connection. */
+/** A request that may have to wait for a connection. */
 interface Waiting {
-  onConnectFailure(code: ErrorCode, message: string, times: ConnectTimes): void;
+  onConnectFailure(code: ErrorCode, message: string, times: ConnectTimes | undefined): void;
+}
+
+/** One wait for a connection. */
+export interface Wait {
+  /** The connections of the pool are all in use. False: one is being opened, and the server may be slow to accept it. */
+  readonly forRoom: boolean;
+  /** The waiter is not called. */
+  cancel(): void;
 }
 
 interface Queued<Waiter> {
@@ -18,14 +26,16 @@ interface Queued<Waiter> {
 export class WaitQueue<Waiter extends Waiting> {
   readonly #limit: number;
   readonly #timeout: number;
+  readonly #full: () => boolean;
   readonly #entries: Queued<Waiter>[] = [];
   /** Requests rejected because the queue was full; for metrics. */
   overflows = 0;
 
-  /** `timeout` in milliseconds. */
-  constructor(limit: number, timeout: number) {
+  /** `timeout` in milliseconds. `full`: requests wait for connections that are in use, not for one that is being opened. */
+  constructor(limit: number, timeout: number, full: () => boolean) {
     this.#limit = limit;
     this.#timeout = timeout;
+    this.#full = full;
   }
 
   get size(): number {
@@ -38,27 +48,26 @@ export class WaitQueue<Waiter extends Waiting> {
 
   /**
    * Adds a request. If the queue is full, the request fails with TG_POOL_FULL after this has returned, unless `roomComes`: a connection
-   * is being closed for it. Returns a function that cancels the wait.
+   * is being closed for it.
    */
-  add(waiter: Waiter, roomComes = false): () => void {
+  add(waiter: Waiter, roomComes = false): Wait {
     if (this.#entries.length >= this.#limit && !roomComes) {
       this.overflows++;
-      let cancelled = false;
-      queueMicrotask(() => {
-        if (!cancelled)
-          waiter.onConnectFailure("TG_POOL_FULL", `no connection is free and ${this.#limit} requests wait`, {});
-      });
-      return () => {
-        cancelled = true;
-      };
+      return rejectLater(waiter, `no connection is free and ${this.#limit} requests wait`);
     }
+    const full = this.#full;
     const timer = setTimeout(() => {
       this.#remove(entry);
-      waiter.onConnectFailure("TG_UPSTREAM_TIMEOUT", "no connection was free in time", {});
+      waiter.onConnectFailure("TG_UPSTREAM_TIMEOUT", "no connection was free in time", full() ? undefined : {});
     }, this.#timeout);
     const entry = { waiter, timer };
     this.#entries.push(entry);
-    return () => this.#remove(entry);
+    return {
+      get forRoom() {
+        return full();
+      },
+      cancel: () => this.#remove(entry),
+    };
   }
 
   /** Removes and returns the first request, for the caller to serve. */
@@ -69,7 +78,7 @@ export class WaitQueue<Waiter extends Waiting> {
   }
 
   /** Fails all that wait: the connection that they waited for could not be opened. */
-  failAll(code: ErrorCode, message: string, times: ConnectTimes): void {
+  failAll(code: ErrorCode, message: string, times: ConnectTimes | undefined): void {
     for (const { waiter, timer } of this.#entries.splice(0)) {
       clearTimeout(timer);
       waiter.onConnectFailure(code, message, times);
@@ -81,4 +90,18 @@ export class WaitQueue<Waiter extends Waiting> {
     const index = this.#entries.indexOf(entry);
     if (index !== -1) this.#entries.splice(index, 1);
   }
+}
+
+/** Fails a request for lack of room, with TG_POOL_FULL and once this has returned. */
+export function rejectLater(waiter: Waiting, message: string): Wait {
+  let cancelled = false;
+  queueMicrotask(() => {
+    if (!cancelled) waiter.onConnectFailure("TG_POOL_FULL", message, undefined);
+  });
+  return {
+    forRoom: true,
+    cancel() {
+      cancelled = true;
+    },
+  };
 }

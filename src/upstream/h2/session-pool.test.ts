@@ -155,8 +155,8 @@ test("a request that gives up waiting gets no stream", async () => {
   using server = await Server.start({ maxConcurrentStreams: 1 });
   const pool = poolTo(server.port);
   const waiting = new Caller();
-  const giveUp = pool.acquire(true, false, waiting);
-  giveUp?.();
+  const wait = pool.acquire(true, false, waiting);
+  wait?.cancel();
   const other = call(pool);
   await until(() => server.streams.length === 1);
   server.answer();

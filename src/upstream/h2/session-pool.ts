@@ -1,7 +1,7 @@
 import type { ErrorCode } from "../../base/errors.ts";
 import type { ConnectTimes, ConnectWaiter } from "../connections/connect-attempt.ts";
 import type { UpstreamConnection } from "../connections/connection.ts";
-import { WaitQueue } from "../connections/wait-queue.ts";
+import { type Wait, WaitQueue } from "../connections/wait-queue.ts";
 import type { SessionOwner, UpstreamSession } from "./session.ts";
 
 /** Waits for a connection or session to carry a request; gets exactly one call. A session must be used during that call. */
@@ -87,7 +87,7 @@ export class SessionPool implements SessionOwner {
   constructor(opener: SessionOpener, limits: SessionLimits) {
     this.#opener = opener;
     this.#limits = limits;
-    this.#waiting = new WaitQueue(limits.maxPendingRequests, limits.connectTimeout);
+    this.#waiting = new WaitQueue(limits.maxPendingRequests, limits.connectTimeout, () => this.#coming === 0);
   }
 
   /** A session with room, to be used at once. If undefined, call `wait`. */
@@ -95,11 +95,11 @@ export class SessionPool implements SessionOwner {
     return this.#waiting.size > 0 ? undefined : this.#roomy(needsSettings);
   }
 
-  /** Queues for room. Returns a function that cancels the wait. */
-  wait(waiter: UpstreamWaiter): () => void {
-    const cancel = this.#waiting.add(waiter);
+  /** Queues for room. */
+  wait(waiter: UpstreamWaiter): Wait {
+    const wait = this.#waiting.add(waiter);
     this.grow();
-    return cancel;
+    return wait;
   }
 
   /** Numbers of waiting and of rejected requests. */
@@ -128,11 +128,6 @@ export class SessionPool implements SessionOwner {
     const session = this.#sessions.find(({ streams, settled }) => streams === 0 && settled);
     session?.close();
     return session !== undefined;
-  }
-
-  /** A connection waits for the SETTINGS of a server that is known to speak HTTP/2. */
-  get opening(): boolean {
-    return this.#sessions.some((session) => !session.settled && !this.#guessed(session));
   }
 
   /** A connection waits for the SETTINGS of a server that may speak HTTP/1.1 only. */
@@ -286,7 +281,7 @@ export class SessionPool implements SessionOwner {
   }
 
   /** A connection could not be opened. If no other one is being opened, all waiting requests fail. */
-  #failed(code: ErrorCode, message: string, times: ConnectTimes): void {
+  #failed(code: ErrorCode, message: string, times: ConnectTimes | undefined): void {
     this.#coming--;
     if (this.#coming > 0) return;
     this.#waiting.failAll(code, message, times);

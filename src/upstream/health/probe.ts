@@ -77,10 +77,10 @@ export class Probe {
   #tcp(onCancel: OnCancel): Promise<string | undefined> {
     return new Promise((resolve) => {
       const timer = setTimeout(() => {
-        cancel();
+        wait.cancel();
         resolve("no connection in time");
       }, this.#check.settings.timeout);
-      const cancel = this.#endpoint.pool.connect(
+      const wait = this.#endpoint.pool.connect(
         {
           onConnection(connection) {
             clearTimeout(timer);
@@ -96,7 +96,7 @@ export class Probe {
       );
       onCancel(() => {
         clearTimeout(timer);
-        cancel();
+        wait.cancel();
       });
     });
   }

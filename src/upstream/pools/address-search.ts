@@ -62,7 +62,7 @@ export class AddressSearch {
         // Not counted before: while a name is looked up, no file is open.
         counted = ordered.length > 0 && this.#budget.take("upstream");
         if (counted) tryAddresses(attempt, ordered, 0, dial);
-        else if (ordered.length > 0) attempt.fail("TG_POOL_FULL", NO_ROOM);
+        else if (ordered.length > 0) attempt.reject(NO_ROOM);
         else attempt.fail(failure?.code ?? "TG_DNS_FAILED", failure?.message ?? "no proxy is available");
       });
     };

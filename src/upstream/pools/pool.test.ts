@@ -7,6 +7,7 @@ import { SocketBudget } from "../../net/socket-budget.ts";
 import { ANYWHERE } from "../../net/testing/egress.ts";
 import type { UpstreamConnection } from "../connections/connection.ts";
 import type { UpstreamEvents } from "../connections/upstream.ts";
+import type { Wait } from "../connections/wait-queue.ts";
 import { Resolver } from "../resolve/resolver.ts";
 import type { PoolLimits } from "../settings/pool-target.ts";
 import { Pool, type PoolSettings } from "./pool.ts";
@@ -21,7 +22,7 @@ function poolOf(port: number, settings: Partial<PoolSettings> = {}, limits: Pool
 
 /** A request that asks a pool for a connection. */
 class Waiter {
-  readonly cancel: () => void;
+  readonly wait: Wait;
   /** What it got: a connection, or the code and text of the failure. */
   readonly outcome: Promise<UpstreamConnection | string>;
   settled = false;
@@ -29,7 +30,7 @@ class Waiter {
   constructor(pool: Pool, raw = false) {
     const { promise, resolve } = Promise.withResolvers<UpstreamConnection | string>();
     this.outcome = promise;
-    this.cancel = pool.connect(
+    this.wait = pool.connect(
       {
         onConnection: (connection) => {
           this.settled = true;
@@ -194,11 +195,11 @@ test("a cancelled request gets no event, and its place is free again", async () 
   const pool = poolOf(upstream.port, {}, { maxConnections: 1 });
   const connecting = new Waiter(pool);
   const [leaving, admitted, staying] = [new Waiter(pool), new Waiter(pool), new Waiter(pool)];
-  leaving.cancel();
-  connecting.cancel();
+  leaving.wait.cancel();
+  connecting.wait.cancel();
   assert.deepEqual([pool.use.connecting, pool.use.waiting], [1, 1], "the next one connects at once");
   // Its wait has become an attempt to connect, which is cancelled as well.
-  admitted.cancel();
+  admitted.wait.cancel();
   assert.deepEqual([pool.use.connecting, pool.use.waiting], [1, 0]);
   const connection = await staying.connection();
   for (const { settled } of [connecting, leaving, admitted]) assert.equal(settled, false);
@@ -250,7 +251,7 @@ test("connections of all pools together stay within the budget; those that close
   connection.destroy();
   await untilTurn(() => first.use.active === 0, "the connection to close");
   assert.match(String(await new Waiter(broken).outcome), /^TG_UPSTREAM_FAILED /);
-  new Waiter(second).cancel();
+  new Waiter(second).wait.cancel();
   (await new Waiter(second).connection()).destroy();
   await untilTurn(() => second.use.active === 0, "the connection to close");
   assert.deepEqual([budget.used.upstream, refused], [0, 1]);
@@ -277,7 +278,7 @@ test("requests whose backend's name is being looked up take no place in the budg
     budget,
   );
   (await new Waiter(pool).connection()).destroy();
-  waiting.cancel();
+  waiting.wait.cancel();
   await untilTurn(() => pool.use.active === 0, "the connection to close");
   assert.deepEqual(budget.used, { client: 0, upstream: 0, udp: 0 });
 });
@@ -336,10 +337,10 @@ test("maxIdle 0: sessions whose SETTINGS are awaited stay for the requests that 
       onConnectFailure: (code, message) => outcomes.push(`${code} ${message}`),
     });
   ask();
-  const cancel = ask();
+  const wait = ask();
   const peer = await server.connection();
   await peer.take("PRI * HTTP/2.0");
-  cancel?.();
+  wait?.cancel();
   peer.send(Buffer.of(0, 0, 0, 4, 0, 0, 0, 0, 0));
   await untilTurn(() => pool.use.active + pool.use.idle === 0, "the connection to close");
   assert.deepEqual(outcomes, ["session"]);

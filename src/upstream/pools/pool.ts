@@ -5,7 +5,7 @@ import type { Transport } from "../../net/transport.ts";
 import type { ConnectAttempt, ConnectClock, ConnectTimes, ConnectWaiter } from "../connections/connect-attempt.ts";
 import { type ConnectionOwner, UpstreamConnection } from "../connections/connection.ts";
 import { type Connect, Dialer, type ViaProxy } from "../connections/dialer.ts";
-import { WaitQueue } from "../connections/wait-queue.ts";
+import { type Wait, WaitQueue } from "../connections/wait-queue.ts";
 import { UpstreamSession } from "../h2/session.ts";
 import { type SessionOpener, SessionPool, type UpstreamWaiter } from "../h2/session-pool.ts";
 import type { Resolver } from "../resolve/resolver.ts";
@@ -133,7 +133,8 @@ export class Pool implements ConnectionOwner, SessionOpener, Sweepable {
     this.#budget = budget;
     this.#maxConnections = target.limits?.maxConnections ?? MAX_CONNECTIONS;
     this.#maxPending = target.limits?.maxPendingRequests ?? MAX_PENDING_REQUESTS;
-    this.#waiting = new WaitQueue(this.#maxPending, this.#settings.connectTimeout);
+    // Without an open connection, the pool is full of attempts at a server that does not accept any.
+    this.#waiting = new WaitQueue(this.#maxPending, this.#settings.connectTimeout, () => this.#open > 0);
   }
 
   get use(): PoolUse {
@@ -160,11 +161,6 @@ export class Pool implements ConnectionOwner, SessionOpener, Sweepable {
 
   onGuessFailed(answered: boolean): void {
     this.#http1Until = performance.now() + (answered ? HTTP1_MEMORY_MS : SILENCE_MEMORY_MS);
-  }
-
-  /** A connection is being opened, up to the SETTINGS of a server that is known to speak HTTP/2. */
-  get opening(): boolean {
-    return this.#connecting > 0 || this.#sessions?.opening === true;
   }
 
   /** Requests wait for the SETTINGS of a server that may speak HTTP/1.1 only. */
@@ -196,10 +192,9 @@ export class Pool implements ConnectionOwner, SessionOpener, Sweepable {
 
   /**
    * Finds a connection or session for a request that may use HTTP/1.1 or, if `http2`, HTTP/2. Calls the waiter at once if there is
-   * one. `fresh`: not an HTTP/1.1 connection that has served before. Returns a function that cancels the wait, undefined without
-   * a wait.
+   * one, and otherwise returns the wait. `fresh`: not an HTTP/1.1 connection that has served before.
    */
-  acquire(http2: boolean, fresh: boolean, waiter: UpstreamWaiter): (() => void) | undefined {
+  acquire(http2: boolean, fresh: boolean, waiter: UpstreamWaiter): Wait | undefined {
     const session = http2 ? this.sessions.takeIdle(waiter.needsSettings) : undefined;
     if (session !== undefined) {
       waiter.onSession(session);
@@ -218,7 +213,7 @@ export class Pool implements ConnectionOwner, SessionOpener, Sweepable {
    * Finds a session for a request that can only be sent as HTTP/2, whatever version others use. If TLS offers HTTP/1.1 too and the
    * server selects it, the waiter gets such a connection. Returns like `acquire`.
    */
-  acquireSession(waiter: UpstreamWaiter): (() => void) | undefined {
+  acquireSession(waiter: UpstreamWaiter): Wait | undefined {
     const session = this.sessions.takeIdle();
     if (session === undefined) return this.sessions.wait(waiter);
     waiter.onSession(session);
@@ -227,21 +222,25 @@ export class Pool implements ConnectionOwner, SessionOpener, Sweepable {
 
   /**
    * Opens a new connection for the waiter, which is called after this has returned. `raw`: for bytes without HTTP, which a forwarding
-   * proxy cannot carry. Without room for a new connection, the waiter may get one that becomes free. Returns a function that cancels
-   * the wait.
+   * proxy cannot carry. Without room for a new connection, the waiter may get one that becomes free.
    */
-  connect(waiter: ConnectWaiter<UpstreamConnection>, raw = false): () => void {
-    if (this.hasRoom) return this.#dial(waiter, raw);
+  connect(waiter: ConnectWaiter<UpstreamConnection>, raw = false): Wait {
+    if (this.hasRoom) return { forRoom: false, cancel: this.#dial(waiter, raw) };
     const pending: PendingConnect = {
       raw,
       onRoom: () => {
-        cancel = this.#dial(waiter, raw);
+        wait = { forRoom: false, cancel: this.#dial(waiter, raw) };
       },
       onConnection: (connection) => waiter.onConnection(connection),
       onConnectFailure: (code, message, times) => waiter.onConnectFailure(code, message, times),
     };
-    let cancel = this.#waiting.add(pending, this.makeRoom());
-    return () => cancel();
+    let wait = this.#waiting.add(pending, this.makeRoom());
+    return {
+      get forRoom() {
+        return wait.forRoom;
+      },
+      cancel: () => wait.cancel(),
+    };
   }
 
   #dial(waiter: ConnectWaiter<UpstreamConnection>, raw: boolean): () => void {

@@ -175,7 +175,7 @@ export class Connection implements ConnectWaiter<UpstreamSession>, SessionOwner,
   }
 
   onUpstreamFailure(message: string): void {
-    this.#end(message.replace("the upstream", "the controller"));
+    this.#end(`the connection to the controller is lost: ${message}`);
   }
 
   onUpstreamFault(error: unknown): void {

@@ -105,7 +105,9 @@ export class XdsServer {
   listen(address: string): Promise<number> {
     return new Promise((resolve, reject) => {
       const credentials = this.#options.credentials ?? ServerCredentials.createInsecure();
-      this.#server.bindAsync(address, credentials, (error, port) => (error === null ? resolve(port) : reject(error)));
+      this.#server.bindAsync(address, credentials, (error, port) =>
+        error === null ? resolve(port) : reject(withCode(error)),
+      );
     });
   }
 
@@ -299,4 +301,10 @@ export class XdsServer {
 
 function tokenIn(metadata: Metadata): string | undefined {
   return /^Bearer (\S+)$/i.exec(String(metadata.get("authorization")[0] ?? ""))?.[1];
+}
+
+/** grpc-js quotes the system's errors in a text, `… listen EADDRINUSE: …`, and drops their codes. */
+function withCode(error: Error): Error {
+  const [code] = /\bE[A-Z]{3,}\b/.exec(error.message) ?? [];
+  return code === undefined ? error : Object.assign(error, { code });
 }

@@ -78,7 +78,13 @@ suite("networkAuthorization by certificate", { skip: noOpenssl }, () => {
     const answer = await get(gateway.port(), "host.example", { ...options(friend), ecdhCurve: "secp384r1" });
     assert.equal(answer.body, "hello");
     await assert.rejects(get(gateway.port(), "host.example", options(stranger)), NO_RESPONSE);
-    await logged(gateway, { error: "authorization failed" });
+    await logged(gateway, { message: "rejected" });
+    const { error } = gateway.lines.find(({ message }) => message === "rejected") ?? {};
+    assert.match(
+      String(error),
+      /^authorization failed: require rules\[0\] is not true \(source\.subjectCn: "stranger\.example", /,
+    );
+    assert.match(String(error), /, at frontendPolicies\.networkAuthorization\.rules\[0\]$/);
     await assert.rejects(get(gateway.port(), "host.example", { ...options(friend), ecdhCurve: "X25519" }), {
       code: "ERR_SSL_SSL/TLS_ALERT_HANDSHAKE_FAILURE",
     });

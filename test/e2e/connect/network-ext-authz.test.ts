@@ -101,7 +101,7 @@ suite("networkExtAuthz", () => {
     answer = FORBIDDEN;
     assert.equal(await statusAt(gateway), undefined);
     await logged(gateway, {
-      error: "external authorization failed: the service responded with 403",
+      error: "external authorization failed: the service responded with 403, at frontendPolicies.networkExtAuthz",
       reason: "ExtAuth",
     });
     assert.equal(await metric(gateway, "downstream_connections_total", 'protocol="http"'), 2);
@@ -135,7 +135,8 @@ suite("networkExtAuthz", () => {
     assert.match(JSON.stringify(question?.metadata_context), /127\.0\.0\.1/);
     answer = { status: { code: 7 } };
     assert.equal(await statusAt(gateway), undefined);
-    await logged(gateway, { error: "external authorization failed: the service denied with 403", reason: "ExtAuth" });
+    const error = "external authorization failed: the service denied with 403, at frontendPolicies.networkExtAuthz";
+    await logged(gateway, { error, reason: "ExtAuth" });
   });
 
   test("HTTP: method, Host and body of the callout; a failure mode with a status closes the connection like deny", async () => {
@@ -210,7 +211,8 @@ suite("networkExtAuthz", () => {
       });
     await using denying = await start(silent.port, {});
     assert.equal(await statusAt(denying), undefined);
-    await logged(denying, { error: "external authorization failed: no response in time", reason: "ExtAuth" });
+    const error = "external authorization failed: no response in time, at frontendPolicies.networkExtAuthz";
+    await logged(denying, { error, reason: "ExtAuth" });
     const config = (more: object, http: object = {}): object => ({
       frontendPolicies: asking(1, more, http),
       ...proxyTo(`127.0.0.1:${upstream.port}`),
@@ -285,7 +287,9 @@ suite("networkExtAuthz", () => {
     const from = (address: string) =>
       attempt(gateway.port(), `PROXY TCP4 ${address} 198.51.100.2 4000 443\r\n${REQUEST}`);
     assert.equal(await from("10.0.0.1"), undefined);
-    await logged(gateway, { error: "authorization failed", reason: "Authorization", "src.addr": "10.0.0.1:4000" });
+    const error =
+      'authorization failed: deny rules[0] is true (source.address: "10.0.0.1"), at frontendPolicies.networkAuthorization.rules[0]';
+    await logged(gateway, { error, reason: "Authorization", "src.addr": "10.0.0.1:4000" });
     assert.equal(await from("10.0.0.2"), undefined);
     assert.equal((await from("10.0.0.3"))?.body, "GET / HTTP/1.1");
     assert.deepEqual(

@@ -133,6 +133,7 @@ const FIELDS = {
   udp: OF_CLIENTS,
   handshakeTimeout: OF_CLIENTS,
   networkAuthorization: NO_CALL,
+  origins: { nowhere: "they are names of objects and fields" },
 } satisfies Record<Exclude<keyof Frontend, keyof ConnectionLimits>, Config | Nowhere>;
 
 const PROTOCOLS = {

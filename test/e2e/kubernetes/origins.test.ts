@@ -76,5 +76,73 @@ spec: { parentRefs: [{ name: web, sectionName: tcp }], rules: [${rule}] }
   await proxy.logged("no valid backends, at TCPRoute default/raw spec.rules[0]");
   await proxy.apply(route("{ backendRefs: [{ name: none, port: 1, weight: 0 }, { name: missing, port: 80 }] }"));
   await connect();
-  await proxy.logged("backend does not exist, at TCPRoute default/raw spec.rules[0].backendRefs[1]");
+  await proxy.logged(
+    "backend does not exist: Service default/missing, at TCPRoute default/raw spec.rules[0].backendRefs[1]",
+  );
+});
+
+test("a connection that is not allowed names the rule, of the Gateway, of the listener of its port, or of a policy that is invalid", async () => {
+  const policy = (name: string, target: string, rules: string): string => `
+---
+kind: TracegatePolicy
+metadata: { name: ${name} }
+spec:
+  targetRefs: [{ group: gateway.networking.k8s.io, kind: Gateway, name: web${target} }]
+  frontend: { networkAuthorization: { rules: ${rules} } }
+`;
+  const none = '[{ allow: "true" }, { require: \'source.address != "127.0.0.1"\' }]';
+  const section = ", sectionName: tcp";
+  await using proxy = await OneProxy.start(policy("all", "", none) + policy("tcp", section, "['false']"));
+  const refused = async (bind: string, error: string): Promise<void> => {
+    const client = await RawPeer.connect(proxy.port(bind));
+    await client.closed();
+    await proxy.logged(JSON.stringify(`authorization failed: ${error}`));
+  };
+  const at = (name: string): string => `at TracegatePolicy default/${name} spec.frontend.networkAuthorization`;
+  const values = '(source.address: "127.0.0.1")';
+  await refused("bind/8000", `require rules[1] is not true ${values}, ${at("all")}.rules[1]`);
+  await refused("bind/5000", `no allow rule is true, ${at("tcp")}.rules[0]`);
+  await proxy.apply(policy("tcp", section, "[{ deny: '(' }]"));
+  await refused("bind/5000", `require rules[0] is not true, ${at("tcp")}`);
+  const binds = (
+    proxy.dump() as { readonly binds: readonly { readonly key: string; readonly policyOrigins: unknown }[] }
+  ).binds;
+  assert.deepEqual(
+    binds.map(({ key, policyOrigins }) => [key, policyOrigins]),
+    [
+      ["bind/5000", [{ networkAuthorization: ["TracegatePolicy default/tcp spec.frontend.networkAuthorization"] }]],
+      ["bind/8000", [{ networkAuthorization: [0, 1].map((rule) => `${at("all").slice(3)}.rules[${rule}]`) }]],
+    ],
+  );
+});
+
+test("a service that denies connections is that of its policy", async () => {
+  const service = await closedPort();
+  await using proxy = await OneProxy.start(`
+---
+kind: TracegatePolicy
+metadata: { name: asks }
+spec:
+  targetRefs: [{ group: gateway.networking.k8s.io, kind: Gateway, name: web }]
+  frontend:
+    networkExtAuthz: { host: "127.0.0.1:${service}", protocol: { http: {} } }
+`);
+  const client = await RawPeer.connect(proxy.port());
+  await client.closed();
+  const { error } = await proxy.logged("external authorization failed");
+  assert.ok(String(error).endsWith(", at TracegatePolicy default/asks spec.frontend.networkExtAuthz"), String(error));
+});
+
+test("a request that is over a limit of its port names the policy with the limits", async () => {
+  await using proxy = await OneProxy.start(`
+---
+kind: TracegatePolicy
+metadata: { name: limits }
+spec:
+  targetRefs: [{ group: gateway.networking.k8s.io, kind: Gateway, name: web }]
+  frontend: { http: { maxRequestBodySize: 5 } }
+`);
+  await proxy.send("POST", "/", {}, Buffer.alloc(6));
+  const { error } = await proxy.logged("rejected");
+  assert.ok(String(error).endsWith(", at TracegatePolicy default/limits spec.frontend.http"), String(error));
 });

@@ -132,4 +132,11 @@ test("the log says that the service denied or failed, where the policy was writt
   assert.deepEqual(await logged("/a/200"), [451, `${denied} response with status 451, ${origin}`, "ExtProc"]);
   const ended = "ext_proc failed: the service ended the call without a message about the request";
   assert.deepEqual(await logged("/a/200?body", "x"), [500, `${ended}, ${origin}`, "ExtProc"]);
+
+  const streamed = {
+    processingOptions: { ...HEADERS, requestHeaderMode: "skip", requestBodyMode: "fullDuplexStreamed" },
+  };
+  await gateway.reconfigure(config(service.port, upstream.port, "gateway", streamed));
+  const place = "at binds[0].listeners[0].policies.extProc";
+  assert.deepEqual(await logged("/a/200?stream", "x"), [500, `${ended}, ${place}`, "ExtProc"]);
 });

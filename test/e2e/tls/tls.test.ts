@@ -76,7 +76,7 @@ suite("TLS listeners", { skip: noOpenssl }, () => {
     await using gateway = await LocalGateway.start(bind(listener("one.host.example")));
     const nameless = { ca: ca.cert, checkServerIdentity: () => undefined };
     await assert.rejects(tlsConnect(gateway.port(), nameless), { code: "ECONNRESET" });
-    await logged(gateway, { scope: "request", error: "route not found", reason: "NotFound" });
+    await logged(gateway, { scope: "request", error: "route not found, at binds[0].listeners[0]", reason: "NotFound" });
     await gateway.reconfigure(bind(listener()));
     const { peer } = await tlsConnect(gateway.port(), nameless);
     await peer.take("secure false");

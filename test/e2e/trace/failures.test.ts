@@ -76,6 +76,7 @@ suite("traces of requests that do not reach a backend, or get no response from i
     assert.equal(selectedRoute, null);
     assert.deepEqual(listeners?.[0], {
       listener: LISTENER,
+      name: "listener0",
       reason: "host: unknown.test does not match a.test",
       origin: { path: ["binds", 0, "listeners", 0] },
     });

@@ -338,7 +338,8 @@ suite("UDP listeners", () => {
     await using denied = await UdpPeer.open(undefined, "::1");
     denied.send("2", gateway.port(BIND), "::1");
     await untilDropped(gateway, "authorization", 1);
-    await logged(gateway, { message: "rejected", protocol: "udp", reason: "Authorization" });
+    const error = "authorization failed: no allow rule is true, at frontendPolicies.networkAuthorization.rules[0]";
+    await logged(gateway, { message: "rejected", protocol: "udp", error, reason: "Authorization" });
     assert.equal(server.received.length, 1);
   });
 

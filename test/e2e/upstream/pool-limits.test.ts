@@ -26,6 +26,11 @@ async function under(plane: TestPlane, pending: number): Promise<void> {
   await until(() => plane.endpoints.stats()[0]?.pending === pending, `${pending} requests in progress`);
 }
 
+/** Failures of the endpoints since their last success. */
+function failuresOf(plane: TestPlane): readonly number[] {
+  return plane.endpoints.stats().map(({ consecutiveFailures }) => consecutiveFailures);
+}
+
 /** The path of the next request, which gets no response. */
 async function pathOf(peer: RawPeer): Promise<string> {
   return (await peer.message()).start.split(" ")[1] ?? "";
@@ -104,6 +109,7 @@ suite("HTTP/1.1", () => {
       assert.equal(await pathOf(peer), "/1");
       const late = await send(plane, "/waits");
       assert.equal(statusOf(await late.message()), 504);
+      assert.deepEqual(failuresOf(plane), [0]);
       const next = await send(plane, "/next");
       await under(plane, 2);
       peer.send(reply("answered"));
@@ -227,6 +233,7 @@ suite("HTTP/2", () => {
     await under(plane, 1);
     const late = await send(plane, "/3");
     assert.equal(statusOf(await late.message()), 504);
+    assert.deepEqual(failuresOf(plane), [0]);
     for (const client of [first, late]) client.socket.destroy();
   });
 });
@@ -249,7 +256,8 @@ suite("TCP", () => {
       third.closed().then(() => [third, second] as const),
     ]);
     assert.equal(refused.received, "");
-    const error = `${FULL}: no connection is free and 1 requests wait`;
+    const where = "binds[0].listeners[0].tcpRoutes[0].backends[0]";
+    const error = `${FULL}: no connection is free and 1 requests wait, at ${where}`;
     await gateway.until(() => gateway.lines.some((line) => line.error === error), "the reason in the log");
     waiting.send("two");
     first.socket.destroy();

@@ -9,6 +9,7 @@ import {
 } from "../../../src/admin/plane/plane.ts";
 import { LogOutput } from "../../../src/base/log.ts";
 import { type LogFilter, parseLogFilter } from "../../../src/base/log-filter.ts";
+import type { RecordAnswer } from "../../../src/recorder/records.ts";
 import type { Explanation } from "../../../src/rehearsal/explanation.ts";
 import { readThreadMemory } from "../../../src/telemetry/thread-memory.ts";
 
@@ -53,6 +54,14 @@ export class TestPlane implements AdminPlane {
     this.traces.push(trace);
     this.#notify();
     return trace;
+  }
+
+  requests(): RecordAnswer {
+    return { records: [], found: 0 };
+  }
+
+  requestsOf(): RecordAnswer {
+    return { records: [], found: 0 };
   }
 
   async explain(): Promise<Explanation> {

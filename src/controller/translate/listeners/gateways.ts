@@ -1,9 +1,10 @@
 /** A Gateway with the listeners that it and its ListenerSets declare. */
 import { keyOfObject } from "../../../kube/keys.ts";
 import type { Gateway } from "../../../kube/objects.ts";
+import { foreignCertificate } from "../../../translation/advice.ts";
 import { defineQuery, type Read } from "../../graph/graph.ts";
 import { type Loaded, loadCertificate } from "../cluster/secrets.ts";
-import { isFalse, isTrue } from "../model/conditions.ts";
+import { findingsCondition, isFalse, isTrue, lintFindings } from "../model/conditions.ts";
 import { ourClass } from "../model/gateway-class.ts";
 import type { ConditionDraft, GatewayModel, ListenerModel } from "../model/model.ts";
 import { requestedAddresses } from "./gateway-addresses.ts";
@@ -72,6 +73,8 @@ function translateListener(declaration: Declaration, conflict: Problem | undefin
   const secure = spec.protocol === "HTTPS" || spec.protocol === "TLS";
   // What is not resolved stops a listener only if nothing is left to serve it with.
   const obstacle = problem ?? (secure && tls.tls === undefined ? tls.unresolved : undefined);
+  const served = tls.tls === "passthrough" ? undefined : tls.tls;
+  const foreign = served && foreignCertificate(served, spec.hostname ?? "");
   const { from = "Same", ...selector } = spec.allowedRoutes?.namespaces ?? {};
   return {
     key: listenerKey(declaration),
@@ -101,6 +104,9 @@ function translateListener(declaration: Declaration, conflict: Problem | undefin
       obstacle === undefined
         ? isTrue("Programmed", "Programmed", "Listener is programmed")
         : isFalse("Programmed", problem === undefined ? "Invalid" : problem.reason, obstacle.message),
+      ...findingsCondition(
+        foreign === undefined ? [] : lintFindings([...origin.path, "tls", "certificateRefs"], foreign),
+      ),
     ],
   };
 }

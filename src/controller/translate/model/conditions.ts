@@ -1,5 +1,7 @@
 /** Conditions, and their messages. */
-import type { LintCode } from "../../../translation/problems/lint-table.ts";
+import { formatPath, type Path } from "../../../base/paths.ts";
+import { fullText } from "../../../translation/problems/diagnostics.ts";
+import { type Finding, isNote, type LintCode, lintTexts } from "../../../translation/problems/lint-table.ts";
 import type { ConditionDraft } from "./model.ts";
 
 export function isTrue(type: string, reason: string, message: string): ConditionDraft {
@@ -29,6 +31,12 @@ export interface LintFinding {
   readonly code: LintCode;
   /** With the path of the field and the remedy. */
   readonly text: string;
+}
+
+/** The finding at a path of an object, as its status says it; none for a note, or where something else says the same. */
+export function lintFindings(path: Path, finding: Finding): readonly LintFinding[] {
+  const texts = isNote(finding) ? undefined : lintTexts(finding, "objects");
+  return texts === undefined ? [] : [{ code: finding.code, text: `${formatPath(path)}: ${fullText(texts)}` }];
 }
 
 /** A condition of tracegate's own, set only if there are findings. Its reason is the first code, such as `LenientAuthentication`. */

@@ -97,12 +97,9 @@ export function failClosed(
  * replace that one.
  */
 export function failClosedFrontend(input: FrontendInput, invalid: readonly FrontendField[]): FrontendInput {
-  const rules = input.networkAuthorization?.rules ?? [];
   return {
     ...input,
-    ...(invalid.includes("networkAuthorization") && {
-      networkAuthorization: { rules: [...rules, { require: "false" }] },
-    }),
+    ...(invalid.includes("networkAuthorization") && { networkAuthorization: { rules: [{ require: "false" }] } }),
     ...(invalid.includes("networkExtAuthz") && { networkExtAuthz: NO_AUTHORIZATION_SERVICE }),
   };
 }

@@ -2,7 +2,6 @@
 import type { z } from "zod";
 import type { Path } from "../../../base/paths.ts";
 import { suggest } from "../../../base/suggest.ts";
-import { STANDARD_ENVIRONMENT } from "../../../cel/index.ts";
 import type { PolicyInputs, PolicyKind } from "../../../policies/policy-set.ts";
 import { POLICY_SCHEMAS } from "../../../policies/schemas.ts";
 import type { FrontendInput } from "../../../translation/schema/frontend.ts";
@@ -166,7 +165,7 @@ class SectionReader {
       readable = false;
     });
     const rewritten = toFileSyntax(written, path, names, report);
-    return readable ? parseAt(schema, rewritten, path, report, STANDARD_ENVIRONMENT) : undefined;
+    return readable ? parseAt(schema, rewritten, path, report) : undefined;
   }
 
   #reportUnknown(field: string, path: Path, schemas: Schemas, others: Schemas): void {

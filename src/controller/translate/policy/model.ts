@@ -2,11 +2,14 @@
 import { nameOfKey } from "../../../base/object-key.ts";
 import type { ObjectName } from "../../../base/origin.ts";
 import type { Path } from "../../../base/paths.ts";
-import { levelOf, NO_PHASES, type PhaseLevels, type PolicyLevel } from "../../../ir/origins.ts";
+import type { FrontendOrigins } from "../../../ir/ir.ts";
+import { below, levelOf, NO_PHASES, type PhaseLevels, type PolicyLevel } from "../../../ir/origins.ts";
 import { kindsOf } from "../../../policies/merge.ts";
 import type { PolicyInputs, PolicyKind, PolicySet } from "../../../policies/policy-set.ts";
 import type { Phase } from "../../../trace/events.ts";
+import { adviseOnFrontend } from "../../../translation/advice.ts";
 import type { CallContext } from "../../../translation/called-targets.ts";
+import { originsOfFrontend, translateCalling } from "../../../translation/frontend.ts";
 import { translatePolicies } from "../../../translation/policies.ts";
 import type { FrontendInput } from "../../../translation/schema/frontend.ts";
 import { isAllShadow } from "../../../translation/shadow-policies.ts";
@@ -15,13 +18,13 @@ import { defineQuery } from "../../graph/graph.ts";
 import type { LintFinding } from "../model/conditions.ts";
 import { callContext } from "./calls.ts";
 import { denies, failClosed, failClosedFrontend } from "./fail-closed.ts";
-import { translateFrontendInput } from "./frontend-input.ts";
 import { policyInput } from "./input.ts";
 import { Problems } from "./problems.ts";
 
 interface PolicyModel {
   readonly levels: PhaseLevels;
   readonly frontend: FrontendInput;
+  readonly frontendOrigins: FrontendOrigins;
   /** Everything that is wrong with it: `spec.traffic.jwtAuth.jwks: …`. */
   readonly problems: readonly string[];
   readonly warnings: readonly string[];
@@ -45,12 +48,18 @@ export const policyModel = defineQuery<PolicyModel | undefined>("policyModel", (
   const { traffic: t, backend: b } = input.invalid;
   const traffic = translateKinds(input.traffic, t, input.phase, ["spec", "traffic"], context, problems, object);
   const backend = translateKinds(input.backend, b, "backend", ["spec", "backend"], context, problems, object);
+  const section = { object, path: ["spec", "frontend"] };
   const frontend = validFrontend(input.frontend, context, problems);
   reportContradictions(input.frontend, problems);
+  adviseOnFrontend(frontend.valid, problems.report);
   const invalidFields = [...input.invalid.frontend, ...frontend.invalid];
   return {
     levels: { ...NO_PHASES, [input.phase]: traffic.level, backend: backend.level },
     frontend: failClosedFrontend(frontend.valid, invalidFields),
+    frontendOrigins: {
+      ...Object.fromEntries(invalidFields.map((field) => [field, [below(section, [field])]])),
+      ...originsOfFrontend(frontend.valid, section),
+    },
     problems: [...new Set([...input.problems, ...problems.errors])],
     warnings: problems.warnings,
     findings: problems.findings,
@@ -74,7 +83,7 @@ export function translateKinds(
   const valid: PolicySet = {};
   for (const kind of kindsOf(inputs)) {
     const before = problems.invalidating;
-    const set = translatePolicies({ [kind]: inputs[kind] }, phase, path, context);
+    const set = translatePolicies({ [kind]: inputs[kind] }, phase, path, context, inputs);
     // Proxies would reject the whole configuration of the Gateway, or run the policy without something that it needs, such as its CAs.
     if (problems.invalidating === before) Object.assign(valid, set);
     else if (!isAllShadow(kind, inputs[kind])) invalid.push(kind);
@@ -101,7 +110,7 @@ function validFrontend(
   for (const field of Object.keys(input) as FrontendField[]) {
     const before = problems.invalidating;
     const single: FrontendInput = { [field]: input[field] };
-    translateFrontendInput(single, context);
+    translateCalling(single, context);
     if (problems.invalidating > before) invalid.push(field);
     else Object.assign(valid, single);
   }

@@ -1,9 +1,8 @@
 import { formatPath, type Path } from "../../../base/paths.ts";
-import { fullText } from "../../../translation/problems/diagnostics.ts";
 import { isInvalidating, type Problem, type ProblemCause, type Report } from "../../../translation/problems/problem.ts";
 import { problemText } from "../../crd/parse-spec.ts";
 import { NO_BACKEND } from "../../crd/references.ts";
-import type { LintFinding } from "../model/conditions.ts";
+import { type LintFinding, lintFindings } from "../model/conditions.ts";
 
 /**
  * Problems of one object. Code decides by their values (`invalidating`, `causes`); `errors` and `warnings` are the same problems for
@@ -26,8 +25,8 @@ export class Problems {
   /** Notes and other advice are for authors of files, and are left out. */
   readonly report: Report = (at, problem, key) => {
     const path = inSpec(at);
-    if (problem.lint !== undefined && problem.warning === true) {
-      this.findings.push({ code: problem.lint, text: `${formatPath(path)}: ${fullText(problem)}` });
+    if (problem.lint !== undefined) {
+      this.findings.push(...lintFindings(path, problem.lint));
       return;
     }
     if (problem.note === true || (problem.advice === true && problem.cause === undefined)) return;

@@ -10,7 +10,7 @@ function route(name: string, path: string, created: string) {
     metadata: { namespace: "apps", name, creationTimestamp: created },
     spec: {
       parentRefs: [{ name: "web" }],
-      rules: [{ matches: [{ path: { type: "PathPrefix", value: path } }] }],
+      rules: [{ matches: [{ path: { type: "PathPrefix", value: path } }], backendRefs: [{ name: "shop", port: 80 }] }],
     },
   } as const;
 }

@@ -5,16 +5,15 @@
  */
 import { isDeepStrictEqual } from "node:util";
 import { formatOrigin } from "../../../base/origin.ts";
-import { formatPath } from "../../../base/paths.ts";
+import { formatPath, type Path } from "../../../base/paths.ts";
 import { compareRoutes } from "../../../ir/precedence.ts";
 import { refKey } from "../../../kube/keys.ts";
 import type { NameOf } from "../../../translation/linted-route.ts";
-import { fullText } from "../../../translation/problems/diagnostics.ts";
-import { lintTexts } from "../../../translation/problems/lint-table.ts";
+import type { RouteField } from "../../../translation/route-findings.ts";
 import { lintRoutes } from "../../../translation/route-lints.ts";
 import { defineQuery, type Read } from "../../graph/graph.ts";
 import { gatewayModel } from "../listeners/gateways.ts";
-import type { LintFinding } from "../model/conditions.ts";
+import { type LintFinding, lintFindings } from "../model/conditions.ts";
 import type { ListenerModel } from "../model/model.ts";
 import { listenerTargets, mergeAttached } from "../policy/policies.ts";
 import { contributionsOf, type LintedRule } from "./gateway-routes.ts";
@@ -43,7 +42,8 @@ function findingsAt(read: Read, listener: ListenerModel, rules: LintedRule[]): R
   // Of rules for connections the first one counts.
   if (!listener.protocol.startsWith("HTTP")) rules.sort((a, b) => compareRoutes(a.route, b.route));
   const { set: policies } = mergeAttached(read, "gateway", listenerTargets(listener));
-  return lintRoutes(policies, rules, nameOf).flatMap(({ route, match, field, code, found }) => {
+  return lintRoutes(policies, rules, nameOf).flatMap((finding) => {
+    const { route, match, field } = finding;
     const { object, path = [] } = route.origin ?? {};
     // The matches that are left of an invalid rule are not numbered as those of the object.
     const isRenumbered = match !== undefined && route.backends.some(({ target }) => target.type === "invalid");
@@ -51,10 +51,9 @@ function findingsAt(read: Read, listener: ListenerModel, rules: LintedRule[]): R
     const at = [
       ...path,
       ...(match === undefined ? [] : ["matches", match]),
-      ...(field === undefined ? [] : [FIELDS[field]]),
+      ...(field === undefined ? [] : FIELDS[field]),
     ];
-    const text = `${formatPath(at)}: ${fullText(lintTexts(code, ...(found as never)))}`;
-    return { object: refKey(object), listener: listener.key, code, text };
+    return lintFindings(at, finding).map((each) => ({ object: refKey(object), listener: listener.key, ...each }));
   });
 }
 
@@ -65,4 +64,12 @@ const nameOf: NameOf = ({ route, match }, loser) => {
   return isDeepStrictEqual(origin.object, loser.origin?.object) ? formatPath(origin.path) : formatOrigin(origin);
 };
 
-const FIELDS = { hostnames: "hostnames", headers: "headers", query: "queryParams" } as const;
+const FIELDS: Readonly<Record<RouteField, Path>> = {
+  hostnames: ["hostnames"],
+  method: ["method"],
+  path: ["path", "value"],
+  headers: ["headers"],
+  query: ["queryParams"],
+  backends: ["backendRefs"],
+  retry: ["retry"],
+};

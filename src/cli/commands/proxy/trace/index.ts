@@ -1,6 +1,7 @@
 import type { Group } from "../../../runner/define-command.ts";
 import type { TraceView } from "../../../trace/source.ts";
 import { diff } from "./diff.ts";
+import { exportCommand } from "./export.ts";
 import { openCommand } from "./open.ts";
 import { watchCommand } from "./watch.ts";
 
@@ -8,6 +9,6 @@ import { watchCommand } from "./watch.ts";
 export const traceGroup = (loadTraceView: () => Promise<TraceView>): Group => ({
   name: "trace",
   summary: "Show step by step what the proxy does with one request",
-  commands: [watchCommand(loadTraceView), openCommand(loadTraceView), diff],
+  commands: [watchCommand(loadTraceView), openCommand(loadTraceView), diff, exportCommand],
   fallback: "watch",
 });

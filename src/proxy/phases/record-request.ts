@@ -1,0 +1,79 @@
+/** The record of a request that is over, for the flight recorder. Costs no allocation unless the request has failed. */
+import { redactTarget } from "../../base/redaction.ts";
+import { getHeader } from "../../http/message/message.ts";
+import { errorNumber, reasonNumber } from "../../recorder/codes.ts";
+import { FLAGS, type SlotFields } from "../../recorder/layout.ts";
+import type { Place, Recorder } from "../../recorder/recorder.ts";
+import type { Exchange } from "../exchange/exchange.ts";
+
+/** An attempt beyond this number counts as this one: the field has a byte. */
+const MAX_ATTEMPTS = 255;
+/** Where the trace id begins in `traceparent`, and the shortest that is valid (W3C Trace Context, section 3.2). */
+const TRACE_ID = 3;
+const TRACEPARENT = 55;
+/** What makes a path look like one with parameters or user names, whose values may be secret. */
+const SUSPICIOUS = /[;%@+]/;
+
+/** Records an exchange that has ended. `place`: the most specific that it has reached. */
+export function recordRequest(exchange: Exchange, place: Place, recorder: Recorder): void {
+  const { bind, selected, call, downstream, responseSide, result, request, requestSide, startedAt } = exchange;
+  const { names } = recorder;
+  const fields = recorder.open(place, startedAt, result.endedAt);
+  fields.generation = bind.generation;
+  fields.status = result.status;
+  if (result.reason !== "Upstream") fields.reason = reasonNumber(result.reason);
+  fields.method = names.findOfClient(request.method);
+  fields.version = names.find(request.version);
+  fields.received = downstream.bodyBytes;
+  fields.sent = responseSide.bytes;
+  const { grpcStatus } = responseSide;
+  if (exchange.grpc !== "no" && grpcStatus !== undefined) fields.grpcStatus = grpcStatus;
+  if (selected.reachedBackend) fields.flags |= FLAGS.reachedBackend;
+  if (downstream.connection.tls !== undefined) fields.flags |= FLAGS.tls;
+  if (call !== undefined) {
+    fields.attempts = Math.min(call.attempts, MAX_ATTEMPTS);
+    if (call.startedAt > 0) fields.beforeCall = call.startedAt - startedAt;
+    if (call.answeredAt > 0) fields.untilAnswer = call.answeredAt - call.startedAt;
+    const { endpointName } = call;
+    // Clients choose the endpoints of `dynamic` backends.
+    if (endpointName !== undefined)
+      fields.endpoint =
+        selected.backend?.target.type === "dynamic" ? names.findOfClient(endpointName) : names.find(endpointName);
+  }
+  if (result.code !== undefined) {
+    fields.code = errorNumber(result.code);
+    const { decider } = result;
+    const origin = bind.provenance.ofError(result.code, decider, selected);
+    const policy = decider !== undefined && "policy" in decider ? decider : undefined;
+    if (origin !== undefined || policy !== undefined)
+      fields.decider = recorder.decider({ policy: policy?.policy, phase: policy?.phase, rule: policy?.rule, origin });
+  }
+  const parent = exchange.span?.traceId ?? getHeader(request.headers, "traceparent");
+  if (parent !== undefined) setTrace(fields, parent, exchange.span === undefined ? TRACE_ID : 0);
+  const { arrivedPath } = requestSide;
+  const path = SUSPICIOUS.test(arrivedPath)
+    ? redactTarget(arrivedPath, bind.policies.credentials.parametersOf(arrivedPath))
+    : arrivedPath;
+  recorder.texts(exchange.requestId, selected.host, path, path.length);
+  recorder.close(place, result.endedAt);
+}
+
+/** `at`: where the 32 hexadecimal digits of the trace id begin. Other texts than a valid `traceparent` give no or a wrong id. */
+function setTrace(fields: SlotFields, text: string, at: number): void {
+  if (at > 0 && text.length < TRACEPARENT) return;
+  fields.trace0 = hexadecimal(text, at);
+  fields.trace1 = hexadecimal(text, at + 8);
+  fields.trace2 = hexadecimal(text, at + 16);
+  fields.trace3 = hexadecimal(text, at + 24);
+}
+
+/** Eight digits as a number. */
+function hexadecimal(text: string, at: number): number {
+  let value = 0;
+  for (let i = at; i < at + 8; i++) {
+    const code = text.charCodeAt(i);
+    // 0 to 9 are 0x30 to 0x39, a to f are 0x61 to 0x66.
+    value = (value << 4) | (code < 0x3a ? code & 15 : (code & 15) + 9);
+  }
+  return value >>> 0;
+}

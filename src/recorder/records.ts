@@ -1,0 +1,407 @@
+/** The readers' side of the recorder: finds records in the memories of all workers. Every value is a copy. */
+import type { ErrorCode, Reason } from "../base/errors.ts";
+import type { Activation, Condition, RecordParts, RequestParts, ResponseParts } from "../cel/index.ts";
+import { errorOf, reasonOf } from "./codes.ts";
+import { FLAGS, NO_GRPC_STATUS } from "./layout.ts";
+import type { Area, RecorderMemory } from "./memory.ts";
+import { NameReader } from "./names.ts";
+import { type Decider, isFailure, type PlaceLabels, placeLabels } from "./recorder.ts";
+import { SlotReader } from "./slots.ts";
+
+/** Clients may send one id with many requests. */
+const MOST_OF_ONE_ID = 100;
+/** Characters of a trace id. */
+const TRACE_ID = 32;
+
+/** A record as JSON. What there is none of, or what is not known, is absent. */
+export interface RequestRecord {
+  /** Of the request, as in the access log. */
+  readonly id?: string;
+  /** ISO 8601, when the request began. */
+  readonly time: string;
+  readonly worker: number;
+  /** Among the records of the worker, from 1 on. */
+  readonly number: number;
+  readonly generation: number;
+  readonly method?: string;
+  readonly host?: string;
+  /** Without query. */
+  readonly path: string;
+  /** The path or the id was longer than a record has room for. */
+  readonly cut?: true;
+  readonly version?: string;
+  /** 0: no response was sent. */
+  readonly status: number;
+  readonly reason: Reason;
+  /** Of the error that the gateway has responded with. */
+  readonly error?: ErrorCode;
+  readonly grpcStatus?: number;
+  /** Milliseconds. */
+  readonly duration: number;
+  /** Milliseconds from the start to the last attempt, and from there to the head of its response. */
+  readonly beforeCall?: number;
+  readonly untilAnswer?: number;
+  /** Bytes of the bodies. */
+  readonly received: number;
+  readonly sent: number;
+  readonly bind?: string;
+  readonly gateway?: string;
+  readonly listener?: string;
+  readonly route?: string;
+  readonly routeRule?: string;
+  readonly backend?: string;
+  readonly endpoint?: string;
+  readonly attempts?: number;
+  readonly traceId?: string;
+  /** What of the configuration ended it. */
+  readonly decider?: Decider;
+  /** It took four times as long as requests of its route usually do. */
+  readonly slow?: true;
+  /** It is kept longer than others. */
+  readonly kept?: true;
+  /** Later ones of the same route and for the same reason that were not kept. */
+  readonly leftOut?: number;
+}
+
+/** Which records to find. */
+export interface RecordQuery {
+  /** Milliseconds since the epoch: requests that ended later. */
+  readonly since: number;
+  /** `<namespace>/<name>` or only the name. */
+  readonly route?: string | undefined;
+  /** Only what failed or was rejected, or only what was slow, or both. */
+  readonly errors?: boolean;
+  readonly slow?: boolean;
+  readonly where?: Condition | undefined;
+  readonly limit: number;
+}
+
+export interface RecordAnswer {
+  /** The newest first. */
+  readonly records: readonly RequestRecord[];
+  /** How many were found, of which `records` are the newest. */
+  readonly found: number;
+  /** ISO 8601: all requests that ended later have records; undefined: there are none yet. */
+  readonly completeSince?: string;
+  /** ISO 8601: the oldest record. */
+  readonly keptSince?: string;
+}
+
+/** Searches the records of all workers. */
+export class Records {
+  readonly #workers: readonly WorkerRecords[];
+
+  constructor(memories: readonly RecorderMemory[]) {
+    this.#workers = memories.map((memory, worker) => new WorkerRecords(memory, worker));
+  }
+
+  find(query: RecordQuery): RecordAnswer {
+    const newest = new Newest(query.limit);
+    const reach = this.#scan((record) => {
+      if (matches(record, query)) newest.add(record);
+    });
+    return { records: newest.all(), found: newest.found, ...reach };
+  }
+
+  /** The records with this request id or trace id, or `<worker>-<number>`. */
+  withId(id: string): RecordAnswer {
+    const key = /^(\d+)-(\d+)$/.exec(id);
+    const newest = new Newest(MOST_OF_ONE_ID);
+    const reach = this.#scan((record) => {
+      const same = key === null ? record.hasId(id) : record.isNumber(Number(key[1]), Number(key[2]));
+      if (same) newest.add(record);
+    });
+    return { records: newest.all(), found: newest.found, ...reach };
+  }
+
+  #scan(each: (record: RecordView) => void): Pick<RecordAnswer, "completeSince" | "keptSince"> {
+    let complete = 0;
+    let oldest = Number.POSITIVE_INFINITY;
+    for (const worker of this.#workers) {
+      const reach = worker.scan(each);
+      complete = Math.max(complete, reach.complete);
+      oldest = Math.min(oldest, reach.oldest);
+    }
+    return {
+      ...(complete > 0 && { completeSince: new Date(complete).toISOString() }),
+      ...(Number.isFinite(oldest) && { keptSince: new Date(oldest).toISOString() }),
+    };
+  }
+}
+
+function matches(record: RecordView, { since, route, errors, slow, where }: RecordQuery): boolean {
+  if (record.endedAt < since) return false;
+  if ((errors || slow) && !((errors && record.failed) || (slow && record.slow))) return false;
+  if (route !== undefined && !record.isOf(route)) return false;
+  return where === undefined || where.matches(record, () => false);
+}
+
+/** The newest of what is added, at most `limit`; counts all. */
+class Newest {
+  found = 0;
+  readonly #limit: number;
+  #list: { readonly endedAt: number; readonly record: RequestRecord }[] = [];
+  /** Older ones are not among the newest. */
+  #floor = Number.NEGATIVE_INFINITY;
+
+  constructor(limit: number) {
+    this.#limit = limit;
+  }
+
+  add(record: RecordView): void {
+    this.found++;
+    const { endedAt } = record;
+    if (endedAt <= this.#floor) return;
+    this.#list.push({ endedAt, record: record.toJson() });
+    if (this.#list.length >= 2 * this.#limit + MOST_OF_ONE_ID) this.#cut();
+  }
+
+  #cut(): void {
+    this.#list.sort((a, b) => b.endedAt - a.endedAt);
+    this.#list.length = Math.min(this.#list.length, this.#limit);
+    if (this.#list.length === this.#limit) this.#floor = this.#list.at(-1)?.endedAt ?? this.#floor;
+  }
+
+  all(): RequestRecord[] {
+    this.#cut();
+    return this.#list.map(({ record }) => record);
+  }
+}
+
+/** How far the records of a worker reach back, in milliseconds since the epoch. */
+interface Reach {
+  /** All requests that ended later have records; 0: all of the worker. */
+  readonly complete: number;
+  /** Infinity: there is none. */
+  readonly oldest: number;
+}
+
+class WorkerRecords {
+  readonly #memory: RecorderMemory;
+  readonly #reader: SlotReader;
+  readonly #view: RecordView;
+
+  constructor(memory: RecorderMemory, worker: number) {
+    this.#memory = memory;
+    this.#reader = new SlotReader(memory);
+    this.#view = new RecordView(this.#reader, new NameReader(memory), worker);
+  }
+
+  /** Shows each record once; `record` is valid during the call. */
+  scan(each: (record: RecordView) => void): Reach {
+    const { recent, kept } = this.#memory;
+    const numbers = new Set<number>();
+    const oldestKept = this.#scan(kept, (record) => {
+      numbers.add(this.#reader.fields.number);
+      each(record);
+    });
+    let count = 0;
+    const oldestRecent = this.#scan(recent, (record) => {
+      count++;
+      if (!numbers.has(this.#reader.fields.number)) each(record);
+    });
+    // One slot may be in the hands of the writer.
+    const turned = count >= recent.slots - 1;
+    return { complete: turned ? oldestRecent : 0, oldest: Math.min(oldestKept, oldestRecent) };
+  }
+
+  #scan(area: Area, each: (record: RecordView) => void): number {
+    let oldest = Number.POSITIVE_INFINITY;
+    for (let slot = 0; slot < area.slots; slot++) {
+      if (!this.#reader.read(area, slot)) continue;
+      oldest = Math.min(oldest, this.#view.endedAt);
+      each(this.#view);
+    }
+    return oldest;
+  }
+}
+
+/** What labels say where there is none. */
+const UNKNOWN = "unknown";
+
+/** The record in the copy of a reader. */
+class RecordView implements Activation {
+  readonly #reader: SlotReader;
+  readonly #names: NameReader;
+  readonly #worker: number;
+  /** By the text of the place. */
+  readonly #places = new Map<string, PlaceLabels>();
+
+  constructor(reader: SlotReader, names: NameReader, worker: number) {
+    this.#reader = reader;
+    this.#names = names;
+    this.#worker = worker;
+  }
+
+  get endedAt(): number {
+    const { startedAt, duration } = this.#reader.fields;
+    return startedAt + duration;
+  }
+
+  get failed(): boolean {
+    return isFailure(this.#reader.fields);
+  }
+
+  get slow(): boolean {
+    return (this.#reader.fields.flags & FLAGS.slow) !== 0;
+  }
+
+  isOf(route: string): boolean {
+    const label = this.#labels?.route;
+    return label === route || (label?.endsWith(`/${route}`) ?? false);
+  }
+
+  hasId(id: string): boolean {
+    return this.#id === id || (id.length === TRACE_ID && this.#traceId === id);
+  }
+
+  isNumber(worker: number, number: number): boolean {
+    return worker === this.#worker && number === this.#reader.fields.number;
+  }
+
+  // ── for expressions ──
+
+  get request(): RequestParts {
+    return {
+      method: this.#name("method") ?? "",
+      scheme: this.#has(FLAGS.tls) ? "https" : "http",
+      authority: this.#host,
+      path: this.#path,
+      search: "",
+      version: this.#name("version") ?? "",
+      headers: [],
+      startTime: new Date(this.#reader.fields.startedAt),
+      endTime: new Date(this.endedAt),
+    };
+  }
+
+  get response(): ResponseParts {
+    const { status, grpcStatus } = this.#reader.fields;
+    return { status, headers: [], grpcStatus: grpcStatus === NO_GRPC_STATUS ? undefined : grpcStatus };
+  }
+
+  get backend(): unknown {
+    return { name: this.#label("backend") };
+  }
+
+  get record(): RecordParts {
+    const { code, reason, duration, attempts } = this.#reader.fields;
+    return {
+      route: this.#label("route") ?? "",
+      listener: this.#label("listener") ?? "",
+      endpoint: this.#name("endpoint") ?? "",
+      error: errorOf(code) ?? "",
+      reason: reasonOf(reason),
+      policy: this.#decider?.policy ?? "",
+      duration,
+      attempts,
+    };
+  }
+
+  // ── as data ──
+
+  toJson(): RequestRecord {
+    const { fields } = this.#reader;
+    const { startedAt, number, generation, status, grpcStatus, beforeCall, untilAnswer, received, sent } = fields;
+    return withoutAbsent({
+      id: this.#id,
+      time: new Date(startedAt).toISOString(),
+      worker: this.#worker,
+      number,
+      generation,
+      method: this.#name("method"),
+      host: this.#host || undefined,
+      path: this.#path,
+      cut: this.#has(FLAGS.cut) || undefined,
+      version: this.#name("version"),
+      status,
+      reason: reasonOf(fields.reason),
+      error: errorOf(fields.code),
+      grpcStatus: grpcStatus === NO_GRPC_STATUS ? undefined : grpcStatus,
+      duration: rounded(fields.duration),
+      beforeCall: beforeCall === 0 ? undefined : rounded(beforeCall),
+      untilAnswer: untilAnswer === 0 ? undefined : rounded(untilAnswer),
+      received,
+      sent,
+      bind: this.#label("bind"),
+      gateway: this.#label("gateway"),
+      listener: this.#label("listener"),
+      route: this.#label("route"),
+      routeRule: this.#label("route_rule"),
+      backend: this.#label("backend"),
+      endpoint: this.#name("endpoint"),
+      attempts: fields.attempts || undefined,
+      traceId: this.#traceId,
+      decider: this.#decider,
+      slow: this.slow || undefined,
+      kept: this.#has(FLAGS.kept) || undefined,
+      leftOut: fields.leftOut || undefined,
+    });
+  }
+
+  #has(flag: number): boolean {
+    return (this.#reader.fields.flags & flag) !== 0;
+  }
+
+  #name(field: "method" | "host" | "version" | "endpoint" | "place" | "decider"): string | undefined {
+    const { fields } = this.#reader;
+    return this.#names.text(fields.epoch, fields[field]);
+  }
+
+  get #labels(): PlaceLabels | undefined {
+    const text = this.#name("place");
+    if (text === undefined) return undefined;
+    let labels = this.#places.get(text);
+    if (labels === undefined) {
+      labels = placeLabels(text);
+      this.#places.set(text, labels);
+    }
+    return labels;
+  }
+
+  #label(name: keyof PlaceLabels): string | undefined {
+    const label = this.#labels?.[name];
+    return label === UNKNOWN ? undefined : label;
+  }
+
+  get #decider(): Decider | undefined {
+    const text = this.#name("decider");
+    // A text that was cut is not JSON any more.
+    return text?.endsWith("}") ? (JSON.parse(text) as Decider) : undefined;
+  }
+
+  get #id(): string | undefined {
+    const { idLength } = this.#reader.fields;
+    return idLength === 0 ? undefined : this.#reader.text(0, idLength);
+  }
+
+  get #host(): string {
+    const { idLength, hostLength } = this.#reader.fields;
+    return hostLength === 0 ? (this.#name("host") ?? "") : this.#reader.text(idLength, hostLength);
+  }
+
+  get #path(): string {
+    const { idLength, hostLength, pathLength } = this.#reader.fields;
+    return this.#reader.text(idLength + hostLength, pathLength);
+  }
+
+  get #traceId(): string | undefined {
+    const { trace0, trace1, trace2, trace3 } = this.#reader.fields;
+    const id = [trace0, trace1, trace2, trace3].map((word) => word.toString(16).padStart(8, "0")).join("");
+    return /[^0]/.test(id) ? id : undefined;
+  }
+}
+
+/** To microseconds. */
+function rounded(milliseconds: number): number {
+  return Math.round(milliseconds * 1000) / 1000;
+}
+
+type Present<Values> = { [Name in keyof Values as undefined extends Values[Name] ? never : Name]: Values[Name] } & {
+  [Name in keyof Values as undefined extends Values[Name] ? Name : never]?: Exclude<Values[Name], undefined>;
+};
+
+/** Without properties that are undefined. */
+function withoutAbsent<Values extends object>(values: Values): Present<Values> {
+  return Object.fromEntries(Object.entries(values).filter(([, value]) => value !== undefined)) as Present<Values>;
+}

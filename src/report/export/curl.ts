@@ -1,0 +1,130 @@
+/** A traced request as a command line that sends it again. */
+import { REDACTED } from "../../base/redaction.ts";
+import { outcomeLine, outcomeOf } from "../outcome.ts";
+import type { Row } from "../rows.ts";
+import { bodyOf, type RequestMessage, receivedRow, requestAt } from "./exchange.ts";
+
+/** Bytes of a body that may stand in an argument; Linux limits one to 128 KiB. */
+const MAX_ARGUMENT = 32 * 1024;
+/** Fields that curl computes itself. */
+const COMPUTED = new Set(["host", "content-length"]);
+/** The name of a field (RFC 9110 5.6.2). */
+const TOKEN = /^[\w!#$%&'*+.^`|~-]+$/;
+/** Fields that curl adds unless they are named. */
+const ADDED = ["accept", "user-agent"];
+
+/**
+ * The command for bash or zsh, with comments; undefined if the trace has no request that curl can send. Values that are redacted become variables
+ * `SECRET_…`, without which the shell does not run it.
+ */
+export function curlCommand(rows: readonly Row[]): string | undefined {
+  const row = receivedRow(rows);
+  if (row === undefined) return undefined;
+  const request = requestAt(row);
+  if (!/^https?:\/\//i.test(request.uri)) return undefined;
+  const body = bodyOf(rows, "final request");
+  const isText = body !== undefined && isArgument(body.bytes);
+  const args = [
+    ...methodArgs(request.method, body !== undefined),
+    ...(VERSIONS[request.version] ?? (() => []))(request.uri),
+    ...connectionArgs(request),
+    ...headerArgs(request, body !== undefined),
+    ...(body === undefined
+      ? []
+      : [isText ? `--data-raw ${quote(body.bytes.toString("latin1"), "body")}` : "--data-binary @-"]),
+    `--url ${quote(request.uri, "url")}`,
+  ];
+  const command = `curl ${args.join(" \\\n  ")}`;
+  const variables = [...new Set([...command.matchAll(/\$\{(SECRET_\w+):\?\}/g)].map(([, name]) => name))];
+  const comments = [
+    outcomeLine(outcomeOf(rows)),
+    variables.length > 0 ? `Redacted in the trace: set ${variables.join(", ")} before you run this.` : "",
+    body !== undefined ? "The body is the one that was sent to the backend." : "",
+    body?.truncated === true ? `Only the first ${body.bytes.length} bytes of the body are in the trace.` : "",
+    request.destination === "" || isLoopback(request.destination)
+      ? ""
+      : `The client had connected to ${request.destination}; to send it there: --connect-to ::${request.destination}`,
+  ];
+  const lines = [...comments.filter(Boolean).map((text) => `# ${text.replace(/[\p{Cc}\s]+/gu, " ")}`), command];
+  if (body === undefined || isText) return `${lines.join("\n")}\n`;
+  const encoded = body.bytes.toString("base64").replace(/.{76}/g, "$&\n");
+  return `${lines.slice(0, -1).join("\n")}\nbase64 -d <<'END' | ${command}\n${encoded}\nEND\n`;
+}
+
+function methodArgs(method: string, hasBody: boolean): string[] {
+  if (method === "HEAD" && !hasBody) return ["--head"];
+  return ["--include", ...(method === (hasBody ? "POST" : "GET") ? [] : [`--request ${quote(method, "method")}`])];
+}
+
+const VERSIONS: Readonly<Record<string, (uri: string) => string[]>> = {
+  "HTTP/1.0": () => ["--http1.0"],
+  "HTTP/2": (uri) => [uri.startsWith("https:") ? "--http2" : "--http2-prior-knowledge"],
+};
+
+function connectionArgs({ uri, destination }: RequestMessage): string[] {
+  return [
+    // curl would read brackets and braces as patterns, and resolve dot segments.
+    ...(/[[\]{}]/.test(uri) ? ["--globoff"] : []),
+    ...(/\/\.\.?(?:[/?]|$)/.test(uri) ? ["--path-as-is"] : []),
+    // The host of a request that was made on this machine hardly resolves to it.
+    ...(isLoopback(destination) ? [`--connect-to '::${destination}'`] : []),
+  ];
+}
+
+function isLoopback(destination: string): boolean {
+  return /^(?:127(?:\.\d{1,3}){3}|\[::1\]):\d+$/.test(destination);
+}
+
+function headerArgs({ headers, uri }: RequestMessage, hasBody: boolean): string[] {
+  const names = new Set(headers.map(([name]) => name));
+  // A file may hold anything, and curl reads a file for a field that begins with @.
+  const ownHost = headers.find(([name, value]) => name === "host" && value !== hostOf(uri));
+  const shown = headers.filter((field) => TOKEN.test(field[0]) && (!COMPUTED.has(field[0]) || field === ownHost));
+  const omitted = [...ADDED, ...(hasBody ? ["content-type"] : [])].filter((name) => !names.has(name));
+  return [
+    ...shown.map(([name, value]) => `--header ${quote(value === "" ? `${name};` : `${name}: ${value}`, name)}`),
+    ...omitted.map((name) => `--header '${name}:'`),
+  ];
+}
+
+/** The authority of a URI, which curl sends as Host. */
+function hostOf(uri: string): string {
+  return /^[a-z]+:\/\/([^/?#]*)/i.exec(uri)?.[1] ?? "";
+}
+
+/** Short enough, and without zero bytes, which no argument can have. */
+function isArgument(bytes: Buffer): boolean {
+  return bytes.length <= MAX_ARGUMENT && !bytes.includes(0);
+}
+
+/** A parameter of a URL that is redacted. */
+const PARAMETER = /([^=&#;?\s"'<>]+)=$/;
+
+/**
+ * Bytes (one character each) as one word of bash. `<redacted>` becomes a variable with the name of the parameter before it, or else of
+ * what the text is.
+ */
+function quote(text: string, name: string): string {
+  const parts = text.split(REDACTED);
+  return parts
+    .map((part, i) => {
+      const word = part === "" && parts.length > 1 ? "" : literal(part);
+      if (i === parts.length - 1) return word;
+      return `${word}"\${SECRET_${variable(PARAMETER.exec(part)?.[1] ?? name)}:?}"`;
+    })
+    .join("");
+}
+
+function variable(name: string): string {
+  return name.toUpperCase().replace(/[^A-Z0-9]+/g, "_");
+}
+
+/** In single quotes, or if it has other bytes than printable ASCII, in the `$'…'` of bash. */
+function literal(text: string): string {
+  if (/^[\x20-\x7e\n]*$/.test(text)) return `'${text.replaceAll("'", `'\\''`)}'`;
+  const escaped = text.replace(/[^\x20-\x7e]|['\\!]/gu, (char) => {
+    const bytes = Buffer.from(char, char > "\xff" ? "utf8" : "latin1");
+    return Array.from(bytes, (byte) => `\\x${byte.toString(16).padStart(2, "0")}`).join("");
+  });
+  return `$'${escaped}'`;
+}

@@ -1,0 +1,150 @@
+import assert from "node:assert/strict";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { after, before, test } from "node:test";
+import type { RecordAnswer, RequestRecord } from "../../../src/recorder/records.ts";
+import { TestGateway } from "../../helpers/gateway.ts";
+
+const SECRET = "hunter2-secret";
+
+const backend = createServer((request, response) => {
+  response.statusCode = request.url?.startsWith("/broken") ? 500 : 200;
+  request.resume();
+  response.end("hello");
+});
+let gateway: TestGateway;
+
+function config(backendPort: number, name: string): object {
+  const backends = [{ host: `127.0.0.1:${backendPort}` }];
+  const routes = [
+    {
+      name: "admin",
+      matches: [{ path: { pathPrefix: "/admin" } }],
+      policies: { authorization: { rules: [{ deny: "false" }, { deny: 'request.path != "/admin/ok"' }] } },
+      backends,
+    },
+    { name: "gone", matches: [{ path: { pathPrefix: "/gone" } }], backends: [{ host: "127.0.0.1:1" }] },
+    { name, matches: [{ path: { pathPrefix: "/" } }], backends },
+  ];
+  return { binds: [{ port: 0, listeners: [{ name: "web", routes }] }] };
+}
+
+before(async () => {
+  await new Promise<void>((resolve) => backend.listen(0, "127.0.0.1", resolve));
+  gateway = await TestGateway.start(config((backend.address() as AddressInfo).port, "shop"));
+});
+after(async () => {
+  await gateway.stop();
+  backend.close();
+});
+
+/** Sends a request and returns its record, once there is one. */
+async function send(path: string, id: string): Promise<RequestRecord> {
+  const headers = { "x-request-id": id, authorization: `Bearer ${SECRET}` };
+  await fetch(`http://127.0.0.1:${gateway.port()}${path}`, { headers }).then((response) => response.text());
+  for (;;) {
+    const { status, body } = await admin(`/requests/${id}`);
+    if (status === 200) return (JSON.parse(body) as RecordAnswer).records[0] as RequestRecord;
+  }
+}
+
+async function admin(path: string): Promise<{ status: number; body: string }> {
+  const response = await fetch(`${gateway.url("admin")}${path}`);
+  return { status: response.status, body: await response.text() };
+}
+
+async function ids(query: string): Promise<(string | undefined)[]> {
+  const { status, body } = await admin(`/requests?${query}`);
+  assert.equal(status, 200, body);
+  return (JSON.parse(body) as RecordAnswer).records.map(({ id }) => id);
+}
+
+const where = (expression: string): string => `where=${encodeURIComponent(expression)}`;
+
+test("a request is found by its id after it is over, with route, status, backend and what decided", async () => {
+  const served = await send("/cart/7", "served-1");
+  const { method, path, status, route, listener, attempts, reason, error } = served;
+  assert.deepEqual(
+    { method, path, status, route, listener, attempts, reason, error },
+    {
+      method: "GET",
+      path: "/cart/7",
+      status: 200,
+      route: "default/shop",
+      listener: "web",
+      attempts: 1,
+      reason: "Upstream",
+      error: undefined,
+    },
+  );
+  assert.equal(served.host, "127.0.0.1");
+  assert.equal(served.endpoint, `127.0.0.1:${(backend.address() as AddressInfo).port}`);
+  assert.equal(served.sent, 5);
+  assert.ok(served.duration > 0 && Date.parse(served.time) <= Date.now());
+
+  const denied = await send("/admin/users", "denied-1");
+  assert.equal(denied.status, 403);
+  assert.equal(denied.error, "TG_AUTHORIZATION");
+  assert.equal(denied.kept, true);
+  assert.equal(denied.decider?.policy, "authorization");
+  assert.equal(denied.decider?.rule, 1);
+  assert.deepEqual(denied.decider?.origin?.path.slice(-2), ["rules", 1]);
+});
+
+test("expressions, time, route and outcome choose records, the newest first", async () => {
+  for (const [path, id] of [
+    ["/a", "chosen-1"],
+    ["/b?x=1", "chosen-2"],
+    ["/broken", "chosen-3"],
+    ["/gone", "chosen-4"],
+  ] as const)
+    await send(path, id);
+  const chosen = (await ids("limit=1000")).filter((id) => id?.startsWith("chosen"));
+  assert.deepEqual(chosen, ["chosen-4", "chosen-3", "chosen-2", "chosen-1"]);
+  const found = async (query: string) => (await ids(query)).filter((id) => id?.startsWith("chosen"));
+  assert.deepEqual(await found("errors=true"), ["chosen-4", "chosen-3"]);
+  assert.deepEqual(await found(`errors=true&${where('reason == "UpstreamFailure" && response.code == 503')}`), [
+    "chosen-4",
+  ]);
+  assert.deepEqual(await found("route=gone"), ["chosen-4"]);
+  assert.deepEqual(await found(where('request.path == "/b" && route == "default/shop"')), ["chosen-2"]);
+  assert.deepEqual(
+    await found(where('error == "" && duration < duration("1h") && attempts == 1 && response.code == 500')),
+    ["chosen-3"],
+  );
+  assert.deepEqual(await found("last=0s"), []);
+  assert.deepEqual((await found("last=1h")).length, 4);
+  assert.equal((await ids("limit=1")).length, 1);
+});
+
+test("a record has no query, no field, and no user name or parameter of a path that may be secret", async () => {
+  await send(`/a;jsessionid=${SECRET}/b?token=${SECRET}`, "secret-1");
+  await send(`/go/http:%2F%2Fuser:${SECRET}@shop.example/`, "secret-2");
+  const { body } = await admin("/requests?limit=1000");
+  assert.ok(body.includes("secret-1") && body.includes("secret-2"));
+  assert.ok(!body.includes(SECRET));
+});
+
+test("mistakes are explained: an expression with its position, an unknown id, other values", async () => {
+  const wrong = await admin(`/requests?${where("response.code == 403 && rout == 'x'")}`);
+  assert.equal(wrong.status, 400);
+  assert.match(wrong.body, /rout/);
+  assert.match(wrong.body, /\^ line 1, column 25/);
+  const unknown = await admin("/requests/nowhere");
+  assert.equal(unknown.status, 404);
+  assert.match(unknown.body, /no record of the request "nowhere": records reach back to \d{4}-/);
+  assert.equal((await admin("/requests?last=soon")).status, 400);
+  assert.equal((await admin("/requests?limit=0")).status, 400);
+  assert.equal((await admin("/requests?errors=perhaps")).status, 400);
+  assert.equal((await admin("/requests?since=1")).status, 400);
+});
+
+test("records and their names outlive a reload that removes the route", async () => {
+  const before = await send("/before", "before-1");
+  assert.equal(await gateway.reconfigure(config((backend.address() as AddressInfo).port, "store")), "applied");
+  const later = await send("/later", "later-1");
+  assert.equal(later.route, "default/store");
+  assert.ok(later.generation > before.generation);
+  const { body } = await admin("/requests/before-1");
+  assert.deepEqual((JSON.parse(body) as RecordAnswer).records, [before]);
+});
