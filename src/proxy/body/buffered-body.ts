@@ -7,7 +7,7 @@ import { CollectedBytes, NO_BYTES } from "../../base/collected-bytes.ts";
 import { type ErrorCode, GatewayError } from "../../base/errors.ts";
 import { decimal, type HeaderList, type LocalReply, removeHeader, setHeader } from "../../http/message/message.ts";
 import { TUNNEL, UNKNOWN_LENGTH } from "../../http/stream.ts";
-import type { BodySink, BodyStage, BodyStart, IncomingBody } from "../../policies/contract/types.ts";
+import type { BodySink, BodyStage, BodyStart, IncomingBody, StageOwner } from "../../policies/contract/types.ts";
 import type { ArrivingBody, BufferShare } from "./buffer-budget.ts";
 import { type StageOutput, Stages } from "./stages.ts";
 
@@ -31,7 +31,7 @@ export interface BodySide {
   /** Also starts a source that has not been read from yet. */
   resumeSource(): void;
   /** The body cannot continue: responds to the client, or aborts a response whose head has been sent. */
-  breakOff(answer: GatewayError | LocalReply): void;
+  breakOff(answer: GatewayError | LocalReply, owner?: StageOwner): void;
 }
 
 /** Bytes that stages may yield before there is a destination; then the source is paused. */
@@ -260,8 +260,8 @@ export class BufferedBody implements IncomingBody, StageOutput, ArrivingBody {
     if (!this.#side.closed) this.#side.resumeSource();
   }
 
-  breakOff(answer: GatewayError | LocalReply): void {
-    this.#side.breakOff(answer);
+  breakOff(answer: GatewayError | LocalReply, owner?: StageOwner): void {
+    this.#side.breakOff(answer, owner);
   }
 
   #accept(buffer: Buffer, from: number, to: number): boolean {
