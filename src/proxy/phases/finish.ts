@@ -137,10 +137,10 @@ function factsOf(exchange: Over, time: number): AccessRecord {
   };
 }
 
-function originOfError({ code, decider }: Over["result"], { bind, selected, services }: Over): Origin | undefined {
-  return code === undefined || !services.accessLog.explains
-    ? undefined
-    : (bind.provenance.ofError(code, decider, selected) ?? originInFrontend(code, bind.frontend));
+function originOfError({ error, code, decider }: Over["result"], exchange: Over): Origin | undefined {
+  const { bind, selected, services } = exchange;
+  if (error === undefined || !services.accessLog.explains) return undefined;
+  return bind.provenance.ofError(code, decider, selected, bind.frontend);
 }
 
 /** `authorization:deny …` for each shadow policy that does not allow the request, without repetitions by retries; undefined if all do. */

@@ -162,7 +162,7 @@ function cutResponse(exchange: Exchange, answer: GatewayError | LocalReply): typ
   if (answer instanceof GatewayError) {
     blame(exchange, answer);
     if (exchange.responseSide.endGrpc(answer.code)) return WAIT;
-  } else exchange.result.error ??= "a policy aborted the response";
+  } else exchange.result.cut();
   exchange.downstream.abort();
   return GONE;
 }

@@ -43,7 +43,7 @@ export function recordRequest(exchange: Exchange, place: Place, recorder: Record
   if (result.code !== undefined) {
     fields.code = errorNumber(result.code);
     const { decider } = result;
-    const origin = bind.provenance.ofError(result.code, decider, selected);
+    const origin = bind.provenance.ofError(result.code, decider, selected, bind.frontend);
     const policy = decider !== undefined && "policy" in decider ? decider : undefined;
     if (origin !== undefined || policy !== undefined)
       fields.decider = recorder.decider({ policy: policy?.policy, phase: policy?.phase, rule: policy?.rule, origin });

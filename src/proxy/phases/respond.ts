@@ -30,7 +30,7 @@ export function answerInstead(exchange: Answering, answer: GatewayError | LocalR
     blame(exchange, answer);
     setReply(exchange, errorReply(exchange.request, answer.answer));
   } else {
-    if (exchange.result.error === undefined) exchange.result.reason = answer.reason ?? "DirectResponse";
+    exchange.result.replied(answer.reason ?? "DirectResponse");
     setReply(exchange, answer);
   }
 }
