@@ -3,8 +3,8 @@ import { LINTS } from "../../src/translation/problems/lint-table.ts";
 /** docs/lints.md */
 export function lintPage(): string {
   const sections = Object.entries(LINTS).map(
-    ([code, { title, severity, meaning, remedy }]) =>
-      `## ${code}\n\n${title} (${severity}). ${meaning}\n\n${remedyText(remedy)}`,
+    ([code, { title, meaning, remedy, ...more }]) =>
+      `## ${code}\n\n${title} (${severity(more)}). ${meaning}\n\n${remedyText(remedy)}`,
   );
   return `# Lints
 
@@ -17,6 +17,10 @@ On Kubernetes the controller finds the same in objects, and says so in the condi
 
 ${sections.join("\n\n")}
 `;
+}
+
+function severity({ isNote }: { readonly isNote?: (...found: never[]) => boolean }): string {
+  return isNote === undefined ? "warning" : isNote.length === 0 ? "note" : "warning or note";
 }
 
 function remedyText({ file, objects }: (typeof LINTS)[keyof typeof LINTS]["remedy"]): string {

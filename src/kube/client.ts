@@ -128,3 +128,19 @@ export function resourcePath(
   const object = name === undefined ? "" : `/${encodeURIComponent(name)}`;
   return `${root}${scope}/${plural}${object}${subresource === undefined ? "" : `/${subresource}`}`;
 }
+
+/**
+ * The objects of a kind, of all namespaces if `namespace` is undefined. They come without kind, but with name and namespace.
+ * @throws KubeError
+ */
+export async function listObjects<T>(
+  client: Pick<KubeClient, "request">,
+  resource: ResourceName,
+  namespace: string | undefined,
+  signal: AbortSignal,
+  labelSelector?: string,
+): Promise<readonly T[]> {
+  const query = labelSelector === undefined ? {} : { labelSelector };
+  const path = resourcePath(resource, namespace);
+  return (await client.request<{ readonly items: readonly T[] }>("GET", path, { query, signal })).items;
+}

@@ -111,6 +111,8 @@ export const FLAGS = {
   /** The backend was chosen by the route, and policies let the request reach it. */
   reachedBackend: 8,
   tls: 16,
+  /** It failed or was slow, but is not kept: `leftOut` of an earlier record counts it. */
+  notKept: 32,
 } as const;
 
 /** The arrays over one memory in which fields are read and written. */

@@ -164,12 +164,17 @@ export class Recorder {
     }
     if (slow) fields.flags |= FLAGS.slow;
     const owner = history.class(failed ? fields.reason : SLOW);
-    const admitted = owner.admits(now);
-    if (admitted) fields.flags |= FLAGS.kept;
-    this.#writer.close();
     const { kept } = this.#memory;
-    if (admitted) this.#writer.copyTo(kept, this.#kept.claim(owner));
-    else if (owner.newest !== undefined) this.#writer.countLeftOut(kept, owner.newest);
+    const { newest } = owner;
+    if (owner.admits(now)) {
+      fields.flags |= FLAGS.kept;
+      this.#writer.close();
+      this.#writer.copyTo(kept, this.#kept.claim(owner));
+      return;
+    }
+    if (newest !== undefined) fields.flags |= FLAGS.notKept;
+    this.#writer.close();
+    if (newest !== undefined) this.#writer.countLeftOut(kept, newest);
   }
 }
 

@@ -59,6 +59,8 @@ export interface RequestRecord {
   readonly slow?: true;
   /** It is kept longer than others. */
   readonly kept?: true;
+  /** It failed or was slow, but is not kept: `leftOut` of an earlier record counts it. */
+  readonly notKept?: true;
   /** Later ones of the same route and for the same reason that were not kept. */
   readonly leftOut?: number;
 }
@@ -81,6 +83,8 @@ export interface RecordAnswer {
   readonly records: readonly RequestRecord[];
   /** How many were found, of which `records` are the newest. */
   readonly found: number;
+  /** How many requests ended in the time in question, as far as records reach back: also those without a record. */
+  readonly requests: number;
   /** ISO 8601: all requests that ended later have records; undefined: there are none yet. */
   readonly completeSince?: string;
   /** ISO 8601: the oldest record. */
@@ -97,7 +101,7 @@ export class Records {
 
   find(query: RecordQuery): RecordAnswer {
     const newest = new Newest(query.limit);
-    const reach = this.#scan((record) => {
+    const reach = this.#scan(query.since, (record) => {
       if (matches(record, query)) newest.add(record);
     });
     return { records: newest.all(), found: newest.found, ...reach };
@@ -107,22 +111,25 @@ export class Records {
   withId(id: string): RecordAnswer {
     const key = /^(\d+)-(\d+)$/.exec(id);
     const newest = new Newest(MOST_OF_ONE_ID);
-    const reach = this.#scan((record) => {
+    const reach = this.#scan(0, (record) => {
       const same = key === null ? record.hasId(id) : record.isNumber(Number(key[1]), Number(key[2]));
       if (same) newest.add(record);
     });
     return { records: newest.all(), found: newest.found, ...reach };
   }
 
-  #scan(each: (record: RecordView) => void): Pick<RecordAnswer, "completeSince" | "keptSince"> {
+  #scan(since: number, each: (record: RecordView) => void): Omit<RecordAnswer, "records" | "found"> {
+    let requests = 0;
     let complete = 0;
     let oldest = Number.POSITIVE_INFINITY;
     for (const worker of this.#workers) {
-      const reach = worker.scan(each);
+      const reach = worker.scan(since, each);
+      requests += reach.requests;
       complete = Math.max(complete, reach.complete);
       oldest = Math.min(oldest, reach.oldest);
     }
     return {
+      requests,
       ...(complete > 0 && { completeSince: new Date(complete).toISOString() }),
       ...(Number.isFinite(oldest) && { keptSince: new Date(oldest).toISOString() }),
     };
@@ -174,6 +181,8 @@ interface Reach {
   readonly complete: number;
   /** Infinity: there is none. */
   readonly oldest: number;
+  /** Records that were written in the time in question. */
+  readonly requests: number;
 }
 
 class WorkerRecords {
@@ -187,22 +196,35 @@ class WorkerRecords {
     this.#view = new RecordView(this.#reader, new NameReader(memory), worker);
   }
 
-  /** Shows each record once; `record` is valid during the call. */
-  scan(each: (record: RecordView) => void): Reach {
+  /** Shows each record once, valid during the call. */
+  scan(since: number, each: (record: RecordView) => void): Reach {
     const { recent, kept } = this.#memory;
     const numbers = new Set<number>();
+    let first = Number.POSITIVE_INFINITY;
+    let last = 0;
+    const count = (record: RecordView): void => {
+      const { number } = this.#reader.fields;
+      last = Math.max(last, number);
+      if (record.endedAt >= since) first = Math.min(first, number);
+    };
     const oldestKept = this.#scan(kept, (record) => {
+      count(record);
       numbers.add(this.#reader.fields.number);
       each(record);
     });
-    let count = 0;
+    let inRing = 0;
     const oldestRecent = this.#scan(recent, (record) => {
-      count++;
+      inRing++;
+      count(record);
       if (!numbers.has(this.#reader.fields.number)) each(record);
     });
     // One slot may be in the hands of the writer.
-    const turned = count >= recent.slots - 1;
-    return { complete: turned ? oldestRecent : 0, oldest: Math.min(oldestKept, oldestRecent) };
+    const turned = inRing >= recent.slots - 1;
+    return {
+      complete: turned ? oldestRecent : 0,
+      oldest: Math.min(oldestKept, oldestRecent),
+      requests: first > last ? 0 : last - first + 1,
+    };
   }
 
   #scan(area: Area, each: (record: RecordView) => void): number {
@@ -335,6 +357,7 @@ class RecordView implements Activation {
       decider: this.#decider,
       slow: this.slow || undefined,
       kept: this.#has(FLAGS.kept) || undefined,
+      notKept: this.#has(FLAGS.notKept) || undefined,
       leftOut: fields.leftOut || undefined,
     });
   }

@@ -60,10 +60,19 @@ export function headerOf(line: Fields): TraceFileHeader | undefined {
 
 /** `saved by tracegate 0.9.0; redacted: headers authorization, cookie; parameter token`. */
 export function headerText({ tracegate, revealed, redacted }: TraceFileHeader): string {
-  const { headers, parameters, fields } = redacted;
-  const parts = [named("header", headers), named("parameter", parameters), named("field", fields)].filter(Boolean);
-  const secrets = revealed ? "; recorded with --reveal: may contain secrets" : "";
-  return `saved by tracegate ${tracegate}${secrets}; redacted: ${parts.join("; ") || "nothing"}`;
+  const secrets = revealed ? "recorded with --reveal: may contain secrets; " : "";
+  return `saved by tracegate ${tracegate}; ${secrets}redacted: ${redactionsText(redacted)}`;
+}
+
+/** `headers authorization, cookie; parameter token`, or `nothing`. */
+function redactionsText({ headers, parameters, fields }: Redactions): string {
+  const parts = [named("header", headers), named("parameter", parameters), named("field", fields)];
+  return parts.filter((part) => part !== "").join("; ") || "nothing";
+}
+
+/** The same of events. */
+export function redactedIn(events: readonly Fields[]): string {
+  return redactionsText(redactionsIn(events));
 }
 
 function named(what: string, names: readonly string[]): string {

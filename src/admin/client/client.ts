@@ -1,3 +1,4 @@
+import type { RecordAnswer } from "../../recorder/records.ts";
 import type { Explanation } from "../../rehearsal/explanation.ts";
 import type { Question } from "../../rehearsal/question.ts";
 import type { ConfigStatus } from "../plane/config-status.ts";
@@ -38,6 +39,16 @@ export interface TraceRequest extends CallOptions {
   readonly bodies?: number | string | undefined;
   /** Time after which the trace of a request ends, such as `30s`. Default: with the request. */
   readonly duration?: string | undefined;
+}
+
+/** Which records to find; `last` is a duration such as `5m`, `where` CEL. */
+interface RequestsQuery {
+  readonly where?: string | undefined;
+  readonly last?: string | undefined;
+  readonly route?: string | undefined;
+  readonly errors?: boolean;
+  readonly slow?: boolean;
+  readonly limit?: number;
 }
 
 /** The admin interface of one gateway. Every method throws `AdminClientError`; `baseUrl` is such as `http://localhost:15000`. */
@@ -87,6 +98,20 @@ export class AdminClient {
     const explanation = await adminJson(this.#address, { ...request, signal });
     if (isExplanation(explanation)) return explanation;
     throw new AdminClientError("protocol", `${this.address} returned something other than an explanation for /explain`);
+  }
+
+  /** The records of requests that are over; see docs/recorder.md. */
+  async requests(query: RequestsQuery, options: CallOptions = {}): Promise<RecordAnswer> {
+    const words = new URLSearchParams();
+    for (const [name, value] of Object.entries(query))
+      if (value !== undefined && value !== false) words.set(name, String(value));
+    return this.#records(withQuery("/requests", words), options);
+  }
+
+  async #records(path: string, options: CallOptions): Promise<RecordAnswer> {
+    const answer = await this.#json(path, options);
+    if (isRecordAnswer(answer)) return answer;
+    throw new AdminClientError("protocol", `${this.address} returned something other than records for ${path}`);
   }
 
   /** The server's text `current log level is <filter>`, with its line feed. */
@@ -157,4 +182,8 @@ function isConfigStatus(value: unknown): value is ConfigStatus {
 
 function isExplanation(value: unknown): value is Explanation {
   return typeof value === "object" && value !== null && "outcomes" in value && Array.isArray(value.outcomes);
+}
+
+function isRecordAnswer(value: unknown): value is RecordAnswer {
+  return typeof value === "object" && value !== null && "records" in value && Array.isArray(value.records);
 }

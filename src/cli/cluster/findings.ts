@@ -1,5 +1,5 @@
 /** What statuses say about the objects of a Gateway: errors of them, and what is valid and most likely not intended. */
-import { KubeError, resourcePath } from "../../kube/client.ts";
+import { KubeError, listObjects, resourcePath } from "../../kube/client.ts";
 import type { Condition, ObjectMeta, ParentReference } from "../../kube/objects.ts";
 import { RESOURCES } from "../../kube/resources.ts";
 import type { ClusterOptions } from "../proxy/proxies.ts";
@@ -84,18 +84,12 @@ export async function gatewayFindings(
     throw new CliError("failure", `${own} has no status yet`, {
       hint: "is the controller running? tgctl controller log",
     });
-  const list = async (
-    kind: "ListenerSet" | "TracegateBackend" | (typeof KINDS)[number],
-  ): Promise<readonly Reporting[]> => {
-    try {
-      const path = resourcePath(RESOURCES[kind]);
-      return (await client.request<{ readonly items: readonly Reporting[] }>("GET", path, { signal })).items;
-    } catch (error) {
+  const list = (kind: "ListenerSet" | "TracegateBackend" | (typeof KINDS)[number]): Promise<readonly Reporting[]> =>
+    listObjects<Reporting>(client, RESOURCES[kind], undefined, signal).catch((error: unknown) => {
       // The cluster does not have this kind.
       if (error instanceof KubeError && error.status === 404) return [];
       throw kubeFailure(`failed to list ${kind}s`, error);
-    }
-  };
+    });
   const [listenerSets, backends, ...lists] = await Promise.all([
     list("ListenerSet"),
     list("TracegateBackend"),

@@ -3,7 +3,7 @@
  * name, or nothing, which means the only Gateway of the namespace.
  */
 import { deploymentName, GATEWAY_NAME } from "../../controller/base/manifest.ts";
-import { type KubeClient, resourcePath } from "../../kube/client.ts";
+import { type KubeClient, listObjects, resourcePath } from "../../kube/client.ts";
 import type { Gateway, LabelSelector, Pod } from "../../kube/objects.ts";
 import { RESOURCES, type ResourceName } from "../../kube/resources.ts";
 import { CliError } from "../runner/errors.ts";
@@ -87,13 +87,7 @@ export function parseResource(text: string): Omit<Resource, "namespace"> & { rea
 
 /** The only Gateway of the namespace. @throws CliError unless the namespace has exactly one Gateway */
 export async function onlyGateway(client: KubeClient, namespace: string, signal: AbortSignal): Promise<Resource> {
-  const gateways = await list<{ readonly metadata: { readonly name: string } }>(
-    client,
-    RESOURCES.Gateway,
-    namespace,
-    undefined,
-    signal,
-  ).catch((error: unknown) => {
+  const gateways = await listObjects<Gateway>(client, RESOURCES.Gateway, namespace, signal).catch((error: unknown) => {
     throw kubeFailure(`failed to list Gateways in namespace "${namespace}"`, error);
   });
   const [gateway] = gateways;
@@ -131,32 +125,33 @@ export async function podsOf(client: KubeClient, resource: Resource, signal: Abo
   throw noPods(resource, why, hint);
 }
 
-/** The pods of the namespace with these labels, sorted by name. @throws CliError */
-async function podsWith(
-  client: KubeClient,
-  namespace: string,
-  labelSelector: string,
-  signal: AbortSignal,
-): Promise<readonly Pod[]> {
-  const pods = await list<Pod>(client, RESOURCES.Pod, namespace, labelSelector, signal).catch((error: unknown) => {
-    throw kubeFailure(`failed to list pods in namespace "${namespace}"`, error);
-  });
-  return sorted(pods);
-}
-
 /** The pods of the controller, sorted by name. @throws CliError if it finds no pods */
 export async function controllerPods(
   client: KubeClient,
   namespace: string,
   signal: AbortSignal,
 ): Promise<readonly Pod[]> {
-  const pods = await list<Pod>(client, RESOURCES.Pod, namespace, CONTROLLER_LABEL, signal).catch((error: unknown) => {
-    throw kubeFailure(`failed to list controller pods in namespace "${namespace}"`, error);
-  });
-  if (pods.length > 0) return sorted(pods);
+  const pods = await podsWith(client, namespace, CONTROLLER_LABEL, signal, "controller pods");
+  if (pods.length > 0) return pods;
   throw new CliError("failure", `no controller pods found in namespace "${namespace}" (label ${CONTROLLER_LABEL})`, {
     hint: "-n <namespace> where the controller is installed",
   });
+}
+
+/** The pods of the namespace with these labels, sorted by name; errors call them `what`. @throws CliError */
+async function podsWith(
+  client: KubeClient,
+  namespace: string,
+  labelSelector: string,
+  signal: AbortSignal,
+  what = "pods",
+): Promise<readonly Pod[]> {
+  const pods = await listObjects<Pod>(client, RESOURCES.Pod, namespace, signal, labelSelector).catch(
+    (error: unknown) => {
+      throw kubeFailure(`failed to list ${what} in namespace "${namespace}"`, error);
+    },
+  );
+  return pods.toSorted((a, b) => (a.metadata.name < b.metadata.name ? -1 : 1));
 }
 
 /** The selector of the pods of a Gateway, or of another object that has been read. */
@@ -197,27 +192,6 @@ function labelTerm({ key, operator, values = [] }: Expression): string {
     case "DoesNotExist":
       return `!${key}`;
   }
-}
-
-interface List<T> {
-  readonly items: readonly T[];
-}
-
-/** Objects of a list come without kind, but with name and namespace. */
-async function list<T>(
-  client: KubeClient,
-  resource: ResourceName,
-  namespace: string,
-  labelSelector: string | undefined,
-  signal: AbortSignal,
-): Promise<readonly T[]> {
-  const query = labelSelector === undefined ? {} : { labelSelector };
-  const { items } = await client.request<List<T>>("GET", resourcePath(resource, namespace), { query, signal });
-  return items;
-}
-
-function sorted(pods: readonly Pod[]): readonly Pod[] {
-  return pods.toSorted((a, b) => (a.metadata.name < b.metadata.name ? -1 : 1));
 }
 
 export function noPods(resource: Resource, why?: string, hint = `kubectl get pods -n ${resource.namespace}`): CliError {

@@ -2,7 +2,7 @@
 import type { ConfigStatus } from "../../admin/client/client.ts";
 import { fieldsOf } from "../../base/fields.ts";
 import { nameOfKey, objectKey } from "../../base/object-key.ts";
-import { resourcePath } from "../../kube/client.ts";
+import { listObjects } from "../../kube/client.ts";
 import type { Gateway } from "../../kube/objects.ts";
 import { RESOURCES } from "../../kube/resources.ts";
 import { list, table, text } from "../dump/dump.ts";
@@ -201,16 +201,14 @@ export async function allGateways(
   await using cluster = await Cluster.connect(options, context);
   const namespace = options["all-namespaces"] ? undefined : cluster.namespace;
   const where = namespace === undefined ? "" : ` in namespace "${namespace}"`;
-  const { items } = await cluster.client
-    .request<{ readonly items: readonly Gateway[] }>("GET", resourcePath(RESOURCES.Gateway, namespace), {
-      signal: context.signal,
-    })
-    .catch((error: unknown) => {
+  const gateways = await listObjects<Gateway>(cluster.client, RESOURCES.Gateway, namespace, context.signal).catch(
+    (error: unknown) => {
       throw kubeFailure(`failed to list Gateways${where}`, error);
-    });
-  if (items.length === 0)
+    },
+  );
+  if (gateways.length === 0)
     throw new CliError("failure", `no Gateways found${where}`, {
       hint: namespace === undefined ? "kubectl get gateways -A" : "-n <namespace> for another namespace, -A for all",
     });
-  return items.map(({ metadata }) => `gateway/${metadata.name}.${metadata.namespace}`).sort();
+  return gateways.map(({ metadata }) => `gateway/${metadata.name}.${metadata.namespace}`).sort();
 }

@@ -1,6 +1,6 @@
 /** Hints of errors, from further requests to the cluster. They never fail; without access they contain less. */
 import { deploymentName, GATEWAY_NAME } from "../../controller/base/manifest.ts";
-import { type KubeClient, resourcePath } from "../../kube/client.ts";
+import { type KubeClient, listObjects } from "../../kube/client.ts";
 import type { Gateway } from "../../kube/objects.ts";
 import { RESOURCES } from "../../kube/resources.ts";
 
@@ -32,16 +32,8 @@ export async function gatewayNamed(
   return found ? `did you mean gateway/${name}?` : undefined;
 }
 
-async function gateways(
-  client: KubeClient,
-  namespace: string | undefined,
-  signal: AbortSignal,
-): Promise<readonly Named[]> {
-  const path = resourcePath(RESOURCES.Gateway, namespace);
-  return client.request<{ readonly items: readonly Named[] }>("GET", path, { signal }).then(
-    ({ items }) => items,
-    () => [],
-  );
+function gateways(client: KubeClient, namespace: string | undefined, signal: AbortSignal): Promise<readonly Named[]> {
+  return listObjects<Named>(client, RESOURCES.Gateway, namespace, signal).catch(() => []);
 }
 
 /** `gateway/<name>.<namespace>` is what a command accepts. */

@@ -26,6 +26,7 @@ test("commands, aliases, options and values are completed", async () => {
     "completion",
     "trace",
     "explain",
+    "recent",
     "status",
     "config",
     "log",

@@ -162,6 +162,7 @@ test("export writes each format from a file or standard input", async () => {
   const har = await invoke(["trace", "export", "--format", "har", FIXTURE]);
   assert.equal(JSON.parse(har.stdout).log.entries.length, 2);
   assert.deepEqual(await invoke(["trace", "export", "--format", "har", "-"], FILE), har);
+  assert.match((await invoke(["trace", "export", "--format", "html", "-"], FILE)).stdout, /^<!doctype html>/);
   const curl = await invoke(["trace", "export", "--format", "curl", "-"], FILE);
   assert.match(curl.stdout, /^curl --include/m);
 });
@@ -221,7 +222,7 @@ test("exports of a trace that was recorded with --reveal have none of its secret
   const file = traceFileText(events, true);
   for (const secret of ["planted-authorization", "planted-nested", "planted-in-location"])
     assert.ok(file.includes(secret));
-  for (const format of ["har", "curl"]) {
+  for (const format of ["html", "har", "curl"]) {
     const { code, stdout } = await invoke(["trace", "export", "--format", format, "-"], file);
     assert.equal(code, 0);
     assert.match(stdout, /shop\.example/);
@@ -234,8 +235,8 @@ test("export: a format is needed, and a request", async () => {
     const { code, stderr } = await invoke(["trace", "export", ...argv], input);
     return `${code} ${stderr}`;
   };
-  assert.match(await error(["-"]), /^2 Error: export needs --format, one of har, curl\n/);
-  assert.match(await error(["-", "--format", "pdf"]), /^2 Error: format "pdf" not supported; one of har, curl\n/);
+  assert.match(await error(["-"]), /^2 Error: export needs --format, one of html, har, curl\n/);
+  assert.match(await error(["-", "--format", "pdf"]), /^2 Error: format "pdf" not supported; one of html, har, curl\n/);
   assert.match(
     await error(["-", "--format", "curl"], '{"message":{"type":"requestStarted","protocol":"tcp"}}\n'),
     /^1 Error: the trace in standard input has no request that curl could show\nWhy: .*\nTry: /,

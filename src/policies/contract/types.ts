@@ -67,6 +67,12 @@ export interface BodyStage {
   onDrain(): void;
 }
 
+/** A policy whose stage ends an exchange after it has run. */
+export interface StageOwner {
+  readonly policy: "extProc";
+  readonly phase: Phase;
+}
+
 /** The output of a stage. Its methods do nothing once the exchange has ended. */
 export interface BodySink {
   /** False = what follows the stage is slow: wait for `onDrain`. Bytes are accepted anyway. */
@@ -74,8 +80,11 @@ export interface BodySink {
   end(trailers: HeaderList): void;
   /** The stage accepts bytes again after `write` returned false. */
   resume(): void;
-  /** Ends the exchange with this response, or resets it if the head of the response has been sent. */
-  breakOff(answer: GatewayError | LocalReply): void;
+  /**
+   * Ends the exchange with this response, or resets it if the head of the response has been sent. `owner`: if the policy has decided
+   * that, not the body.
+   */
+  breakOff(answer: GatewayError | LocalReply, owner?: StageOwner): void;
 }
 
 /**

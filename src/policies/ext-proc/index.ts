@@ -83,7 +83,10 @@ function hooksOf(
     const { process } = await envoyMethods();
     let state = running.get(context);
     if (state === undefined) {
-      state = { session: new Session(callout, process, context, config.timeout), modes: config.processingOptions };
+      state = {
+        session: new Session(callout, process, context, config.timeout, phase),
+        modes: config.processingOptions,
+      };
       running.set(context, state);
     }
     const { session } = state;

@@ -23,7 +23,7 @@ test("until the call is open, a body waits at the client, not in memory", async 
   });
   const context = contextOf();
   const target = { type: "static", host: "127.0.0.1", port: service.port } as const;
-  const session = new Session(calls.callouts(target), process, context, 5000);
+  const session = new Session(calls.callouts(target), process, context, 5000, "route");
   const drained = Promise.withResolvers<void>();
   session.listen("requestBody", {
     onResponse() {},
@@ -58,7 +58,7 @@ test("an immediate response that no part waits for is kept, and ends the call to
   });
   const context = contextOf();
   const target = { type: "static", host: "127.0.0.1", port: service.port } as const;
-  const session = new Session(calls.callouts(target), process, context, 5000);
+  const session = new Session(calls.callouts(target), process, context, 5000, "route");
   session.send({ request: { case: "requestBody", value: { body: Uint8Array.of(1) } } });
   const end = AbortSignal.timeout(5000);
   end.addEventListener("abort", () => cancelled.reject(new Error("the call goes on")));

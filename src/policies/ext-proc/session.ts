@@ -15,12 +15,13 @@ import type {
 } from "../../gen/envoy/service/ext_proc/v3/external_processor_pb.ts";
 import { grpcStatusIn, isGrpc } from "../../http/grpc-reply.ts";
 import type { LocalReply } from "../../http/message/message.ts";
+import type { Phase } from "../../trace/events.ts";
 import { type Callout, reasonOf } from "../../upstream/callouts/callout.ts";
 import type { GrpcStream } from "../../upstream/callouts/grpc-call.ts";
 import { isUnreadable } from "../../upstream/callouts/http-call.ts";
 import { applied, Decisions, failed, rejected, unable } from "../contract/decisions.ts";
 import { NO_PSEUDO } from "../contract/header-edits.ts";
-import type { CalloutContext, PolicyContext } from "../contract/types.ts";
+import type { CalloutContext, PolicyContext, StageOwner } from "../contract/types.ts";
 import { headerEdits, type InvalidTarget, invalidTarget, replyHeaders } from "../envoy/convert.ts";
 import type { process as ProcessMethod } from "../envoy/methods.ts";
 import { callFor } from "../shared/call-for.ts";
@@ -139,6 +140,8 @@ export class Session {
   readonly #process: typeof ProcessMethod;
   readonly #context: PolicyContext;
   readonly #timeoutMs: number;
+  /** For stages that end the exchange. */
+  readonly owner: StageOwner;
   readonly #listeners = new Map<ExchangePart, Listener>();
   #stream: GrpcStream | undefined;
   /** Messages from before the stream is open, while the credentials of the call are fetched. */
@@ -165,11 +168,13 @@ export class Session {
     process: typeof ProcessMethod,
     context: PolicyContext,
     timeoutMs: number,
+    phase: Phase,
   ) {
     this.#callout = callout;
     this.#process = process;
     this.#context = context;
     this.#timeoutMs = timeoutMs;
+    this.owner = { policy: "extProc", phase };
     context.onClose(() => this.close());
   }
 

@@ -35,7 +35,7 @@ async function sessionWith(...answers: readonly Answer[]) {
   const context = contextOf();
   const target = { type: "static", host: "127.0.0.1", port: service.port } as const;
   return {
-    session: new Session(calls.callouts(target), process, context, 5000),
+    session: new Session(calls.callouts(target), process, context, 5000, "route"),
     async [Symbol.asyncDispose]() {
       context.end();
       calls[Symbol.dispose]();

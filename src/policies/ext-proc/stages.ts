@@ -77,7 +77,7 @@ export class StreamedBody implements BodyStage, Listener {
     if (response.case === "immediateResponse") {
       this.#close();
       this.#session.close();
-      this.#sink.breakOff(this.#session.answer(this.#direction, response.value));
+      this.#sink.breakOff(this.#session.answer(this.#direction, response.value), this.#session.owner);
       return;
     }
     const [body, trailers] = this.#parts();
@@ -93,7 +93,7 @@ export class StreamedBody implements BodyStage, Listener {
     this.#close();
     const error = this.#session.failed(this.#direction, failure, this.#failOpen);
     if (error !== undefined) {
-      this.#sink.breakOff(error);
+      this.#sink.breakOff(error, this.#session.owner);
       return;
     }
     this.#state = "bypassed";
@@ -183,7 +183,7 @@ export class TrailerStage implements BodyStage {
       ({ response }) => {
         if (response.case === "immediateResponse") {
           this.#session.close();
-          this.#sink.breakOff(this.#session.answer(direction, response.value));
+          this.#sink.breakOff(this.#session.answer(direction, response.value), this.#session.owner);
           return;
         }
         if (response.case === part) editTrailers(trailers, response.value.headerMutation);
@@ -193,7 +193,7 @@ export class TrailerStage implements BodyStage {
         if (!(thrown instanceof ProcessingFailed)) throw thrown;
         const error = this.#session.failed(direction, thrown.failure, failOpen);
         if (error === undefined) this.#sink.end(trailers);
-        else this.#sink.breakOff(error);
+        else this.#sink.breakOff(error, this.#session.owner);
       },
     );
   }

@@ -1,7 +1,7 @@
 /** The chain of transformations that the bytes of a body pass through. */
 import type { GatewayError } from "../../base/errors.ts";
 import type { HeaderList, LocalReply } from "../../http/message/message.ts";
-import type { BodySink, BodyStage } from "../../policies/contract/types.ts";
+import type { BodySink, BodyStage, StageOwner } from "../../policies/contract/types.ts";
 
 /** The body whose bytes pass through a chain of stages. */
 export interface StageOutput {
@@ -11,7 +11,7 @@ export interface StageOutput {
   /** The first stage accepts bytes again. */
   resume(): void;
   /** Ends the exchange in place of the body; see `BodySink`. */
-  breakOff(answer: GatewayError | LocalReply): void;
+  breakOff(answer: GatewayError | LocalReply, owner?: StageOwner): void;
 }
 
 /** The stages of one body, in the order in which policies added them. Each writes to the next, the last to the body. */
@@ -81,7 +81,7 @@ class Sink implements BodySink {
     if (this.#previous === undefined) this.#body.resume();
     else this.#previous.onDrain();
   }
-  breakOff(answer: GatewayError | LocalReply): void {
-    this.#body.breakOff(answer);
+  breakOff(answer: GatewayError | LocalReply, owner?: StageOwner): void {
+    this.#body.breakOff(answer, owner);
   }
 }

@@ -14,6 +14,7 @@ import {
 } from "../../http/message/message.ts";
 import { type Downstream, UNKNOWN_LENGTH } from "../../http/stream.ts";
 import { dashed } from "../../policies/contract/own-fields.ts";
+import type { StageOwner } from "../../policies/contract/types.ts";
 import type { Upstream } from "../../upstream/connections/upstream.ts";
 import type { BufferShare } from "../body/buffer-budget.ts";
 import { type BodyDestination, type BodySide, BufferedBody } from "../body/buffered-body.ts";
@@ -21,6 +22,7 @@ import type { RecordedBodies } from "../body/recorded-bodies.ts";
 import type { CompiledBind } from "../compile/compiled.ts";
 import { dropFromTrailers, dropLookalikes, dropUnderscores } from "../fields/client-fields.ts";
 import type { RequestTrace } from "../trace/request-trace.ts";
+import type { Result } from "./result.ts";
 
 /** What the request's side needs of its exchange. */
 interface Owner {
@@ -32,6 +34,7 @@ interface Owner {
   readonly bufferShare: BufferShare;
   readonly closed: boolean;
   readonly call: { readonly upstream: Upstream | undefined } | undefined;
+  readonly result: Pick<Result, "thrower">;
   endPhase(answer: GatewayError | LocalReply): void;
 }
 
@@ -213,7 +216,8 @@ export class RequestSide implements BodySide {
     downstream.sendInformational(100, []);
   }
 
-  breakOff(answer: GatewayError | LocalReply): void {
+  breakOff(answer: GatewayError | LocalReply, owner?: StageOwner): void {
+    this.#exchange.result.thrower = owner;
     this.#exchange.endPhase(answer);
   }
 }

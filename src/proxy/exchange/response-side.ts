@@ -17,12 +17,13 @@ import {
 } from "../../http/message/message.ts";
 import { type Downstream, TUNNEL, UNKNOWN_LENGTH } from "../../http/stream.ts";
 import { applyHeaderEdits, type HeaderEdit } from "../../policies/contract/header-edits.ts";
-import type { ResponseTranslation, TranslationStage } from "../../policies/contract/types.ts";
+import type { ResponseTranslation, StageOwner, TranslationStage } from "../../policies/contract/types.ts";
 import type { Upstream } from "../../upstream/connections/upstream.ts";
 import type { BufferShare } from "../body/buffer-budget.ts";
 import { type BodyDestination, type BodySide, BufferedBody } from "../body/buffered-body.ts";
 import type { RecordedBodies } from "../body/recorded-bodies.ts";
 import type { RequestTrace } from "../trace/request-trace.ts";
+import type { Result } from "./result.ts";
 
 /** What the response's side needs of its exchange. */
 interface Owner {
@@ -34,7 +35,7 @@ interface Owner {
   readonly closed: boolean;
   readonly call: { readonly upstream: Upstream | undefined } | undefined;
   readonly requestSide: { readonly complete: boolean; openTunnel(): void };
-  readonly result: { status: number };
+  readonly result: Pick<Result, "status" | "thrower">;
   responseComplete(): void;
   endPhase(answer: GatewayError | LocalReply): void;
 }
@@ -310,7 +311,8 @@ export class ResponseSide implements BodySide, BodyDestination {
     this.#exchange.call?.upstream?.resume();
   }
 
-  breakOff(answer: GatewayError | LocalReply): void {
+  breakOff(answer: GatewayError | LocalReply, owner?: StageOwner): void {
+    this.#exchange.result.thrower = owner;
     this.#exchange.endPhase(answer);
   }
 }

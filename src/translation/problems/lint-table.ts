@@ -15,8 +15,6 @@ interface Elsewhere {
 }
 
 interface Lint<Found extends readonly unknown[]> {
-  /** Of a note the effect is often intended. Statuses of objects have none. */
-  readonly severity: "warning" | "note";
   readonly title: string;
   /** What happens, and why that is rarely intended. */
   readonly meaning: string;
@@ -24,13 +22,12 @@ interface Lint<Found extends readonly unknown[]> {
   readonly remedy: { readonly file: Remedy<Found>; readonly objects: Remedy<Found> | Elsewhere };
   /** What was found; the place is said elsewhere. */
   says(...found: Found): string;
-  /** Whether this one is a note; absent: as `severity` says. */
+  /** Whether its effect is often intended, so that it is a note and no warning. Absent: never. */
   isNote?(...found: Found): boolean;
 }
 
 export const LINTS = {
   "shadowed-route": lint({
-    severity: "warning",
     title: "A route never wins",
     meaning: "For every request that the route matches, another route takes precedence, so it serves none.",
     remedy: everywhere("remove it, or change the matches of one of them"),
@@ -38,7 +35,6 @@ export const LINTS = {
       `never wins: ${listed(winners)} ${winners.length === 1 ? "takes" : "take"} precedence for every request that it matches`,
   }),
   "unreachable-match": lint({
-    severity: "warning",
     title: "A match never wins",
     meaning:
       "The route has other matches that are reached, but for every request that meets this one another match takes precedence.",
@@ -46,7 +42,6 @@ export const LINTS = {
     says: (winner: string) => `has no effect: ${winner} takes precedence for every request that meets it`,
   }),
   "unreachable-hostname": lint({
-    severity: "warning",
     title: "A route's hostnames are not the listener's",
     meaning: "The listener accepts none of the hosts of the route, so the route serves no request.",
     remedy: {
@@ -58,7 +53,6 @@ export const LINTS = {
     says: (hostname: string) => `never matches: the listener takes ${hostname} only`,
   }),
   "impossible-match": lint({
-    severity: "warning",
     title: "No request can meet a match",
     meaning: "Conditions of the match contradict each other or HTTP, so it selects no request.",
     remedy: {
@@ -68,7 +62,6 @@ export const LINTS = {
     says: (why: string) => `no request can meet this: ${why}`,
   }),
   "bypassed-authentication": lint({
-    severity: "warning",
     title: "Another route leads past authentication",
     meaning:
       "A match requires credentials, and a route that requires none leads to the same place of the same backend. Either a broader route gets requests for the same path that the match does not select: `POST` beside `GET`, `/admin/` beside the exact path `/admin`, `/admin` beside the expression `/admin/.*`. Or a route replaces its prefix by one that the protected path begins with: where `/api` becomes `/`, a request for `/api/admin` gets to `/admin`. Routes of other hosts are not compared.",
@@ -82,7 +75,6 @@ export const LINTS = {
         : `${kind} can be bypassed: requests for ${request} get ${open}, which sends them to ${sent} of the same backend without it`,
   }),
   "unattached-policy": lint({
-    severity: "warning",
     title: "A policy never applies",
     meaning: "Nothing has the part that the policy targets. A target that does not exist at all is an error.",
     remedy: {
@@ -92,7 +84,6 @@ export const LINTS = {
     says: (why: string) => `${why}, so this policy never applies`,
   }),
   "replaced-policy": lint({
-    severity: "warning",
     title: "A policy is replaced everywhere",
     meaning:
       "Of each kind the policy of the narrowest target applies. Every listener, route or backend that this target covers has one of its own, so this one never applies.",
@@ -103,7 +94,6 @@ export const LINTS = {
     says: () => "never applies: everything that it covers has another one",
   }),
   "constant-condition": lint({
-    severity: "warning",
     title: "A condition is always true or always false",
     meaning:
       "The condition decides in the same way for all requests, such as `request.method == 'GET' && request.method == 'PUT'`. Just `true` or `false` is taken as intended.",
@@ -111,7 +101,6 @@ export const LINTS = {
     says: (value: boolean, effect: string) => `is always ${value}, so it ${effect}`,
   }),
   "lenient-authentication": lint({
-    severity: "warning",
     title: "Requests without credentials pass",
     meaning:
       "The mode of the policy lets requests without credentials pass, and no expression beside it reads who the client is.",
@@ -120,7 +109,6 @@ export const LINTS = {
       `lets requests ${mode === "permissive" ? "with wrong credentials or none" : "without credentials"} pass, because mode is ${mode}`,
   }),
   "absent-value-passes": lint({
-    severity: "warning",
     title: "A deny rule passes requests without the value",
     meaning:
       "The rule negates or compares a value. Where that is absent the rule is not true, so requests without it pass.",
@@ -131,14 +119,12 @@ export const LINTS = {
     says: (reads: string, _safe: string) => `denies nothing where ${reads} is absent, so a request without it passes`,
   }),
   "unused-root": lint({
-    severity: "warning",
     title: "A root certificate is not used",
     meaning: "With `insecure`, every certificate is accepted, so `root` has no effect.",
     remedy: everywhere("remove one of them"),
     says: () => "has no effect: insecure accepts every certificate",
   }),
   "useless-cache-key": lint({
-    severity: "warning",
     title: "A part of a cache key makes no difference",
     meaning: "It is the same for all requests, or it is part of the key already.",
     remedy: everywhere("remove it"),
@@ -148,7 +134,6 @@ export const LINTS = {
         : "makes no difference: the service is sent this value, so it is already part of the key",
   }),
   "shared-decision": lint({
-    severity: "warning",
     title: "Credentials are not part of a cache key",
     meaning:
       "Requests with different credentials share one decision of the authorization service, including its identity.",
@@ -156,21 +141,18 @@ export const LINTS = {
     says: () => "lets requests with different credentials share one decision, including its identity",
   }),
   "closed-limit": lint({
-    severity: "warning",
     title: "A rate limit rejects everything",
     meaning: "A bucket for no tokens lets no request pass.",
     remedy: everywhere("raise maxTokens, or use a directResponse"),
     says: () => "rejects every request, because maxTokens is 0",
   }),
   "unfilled-limit": lint({
-    severity: "warning",
     title: "A rate limit never refills",
     meaning: "After the first requests, the bucket stays empty.",
     remedy: everywhere("set tokensPerFill"),
     says: () => "never refills: after maxTokens requests it rejects all",
   }),
   "lower-case-method": lint({
-    severity: "warning",
     title: "A method is not in upper case",
     meaning: "Methods are case-sensitive, and clients send those of HTTP in upper case.",
     remedy: {
@@ -180,7 +162,6 @@ export const LINTS = {
     says: (_method: string) => "methods are case-sensitive",
   }),
   "literal-asterisk": lint({
-    severity: "warning",
     title: "An asterisk is not a wildcard",
     meaning: "Paths may contain asterisks, so `/api/*` matches that path only.",
     remedy: {
@@ -196,7 +177,6 @@ export const LINTS = {
     says: (_prefix: string) => "* is taken literally, so only paths with this character match",
   }),
   "replaced-prefix": lint({
-    severity: "warning",
     title: "There is no prefix to replace",
     meaning: "`path.prefix` replaces the prefix that was matched; requests that another kind of match selects get 500.",
     remedy: {
@@ -213,14 +193,12 @@ export const LINTS = {
       `every request that this selects gets 500, because ${kind}.path.prefix replaces a matched prefix`,
   }),
   "unused-backends": lint({
-    severity: "warning",
     title: "Backends get no requests",
     meaning: "A redirect responds to every request of the route.",
     remedy: everywhere("remove one of them"),
     says: () => "get no requests, because requestRedirect responds to all",
   }),
   "no-backends": lint({
-    severity: "warning",
     title: "A route has no backends",
     meaning: "Nothing responds to its requests, so they get 500.",
     remedy: {
@@ -230,14 +208,12 @@ export const LINTS = {
     says: () => "has no backends, so every request gets 500",
   }),
   "no-weight": lint({
-    severity: "warning",
     title: "All weights are 0",
     meaning: "No backend may be chosen, so requests get 500.",
     remedy: everywhere("raise a weight"),
     says: () => "all weights are 0, so every request gets 500",
   }),
   "lone-retry": lint({
-    severity: "warning",
     title: "A retry goes to the endpoint that failed",
     meaning:
       "A backend with one address has no other endpoint for the next attempt, so it fails too while that is down.",
@@ -260,7 +236,7 @@ export const LINTS = {
     isNote: (_endpoint, hasOthers) => !hasOthers,
   }),
   "retried-methods": lint({
-    severity: "note",
+    isNote: () => true,
     title: "Every method is retried",
     meaning: "A request that is repeated may take effect twice, such as a POST.",
     remedy: {
@@ -273,7 +249,6 @@ export const LINTS = {
     says: (_precondition: string) => "repeats every method, so a POST may take effect twice",
   }),
   "foreign-certificate": lint({
-    severity: "warning",
     title: "A certificate is not for the listener's host",
     meaning: "Clients compare the names of the certificate with the host, and end the handshake.",
     remedy: everywhere("use a certificate for the hostname"),
@@ -281,14 +256,12 @@ export const LINTS = {
       `${isOnly ? "the certificate is not valid" : "none of the certificates is valid"} for ${hostname}${names.length === 0 ? "" : `, only for ${names.join(", ")}`}; clients will reject it`,
   }),
   "small-body-budget": lint({
-    severity: "warning",
     title: "A body of the largest size does not fit",
     meaning: "`maxBufferedBytes` limits all bodies of a worker together, `maxBufferSize` a single one.",
     remedy: everywhere("raise maxBufferedBytes too", (_budget: number) => "raise that too"),
     says: (budget: number) => `a body of this size gets 503, because maxBufferedBytes is ${budget}`,
   }),
   "trusted-balancer": lint({
-    severity: "warning",
     title: "A load balancer counts as a trusted proxy",
     meaning:
       "With PROXY headers the TCP peer is the load balancer, which passes on what its clients say about themselves.",
@@ -297,7 +270,6 @@ export const LINTS = {
       "is compared with the TCP peer, here a load balancer with PROXY headers; if it is listed, its clients can set X-Forwarded-For, unless it rewrites HTTP itself",
   }),
   "open-proxy-protocol": lint({
-    severity: "warning",
     title: "Every peer may send a PROXY header",
     meaning: "Whoever can connect chooses the address of the client in rules, limits and logs.",
     remedy: {
@@ -307,7 +279,6 @@ export const LINTS = {
     says: () => "lets every peer send a PROXY header and so choose the client address in rules, limits and logs",
   }),
   "public-admin": lint({
-    severity: "warning",
     title: "The admin server is not local",
     meaning: "The admin server has no authentication, and other machines can reach its address.",
     remedy: {
@@ -343,8 +314,8 @@ export function lintTexts({ code, found }: Finding, source: Source): Texts | und
 
 /** Whether the effect of what was found is often intended. */
 export function isNote({ code, found }: Finding): boolean {
-  const { isNote, severity } = LINTS[code] as Lint<readonly unknown[]>;
-  return isNote?.(...found) ?? severity === "note";
+  const { isNote } = LINTS[code] as Lint<readonly unknown[]>;
+  return isNote?.(...found) ?? false;
 }
 
 function listed(names: readonly string[]): string {

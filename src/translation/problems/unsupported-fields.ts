@@ -1,15 +1,15 @@
+import type { Path } from "../../base/paths.ts";
 import { isShadowable, SHADOWABLE_KINDS } from "../../policies/contract/shadow.ts";
 import { KINDS } from "../../policies/registry.ts";
 import { TCP_KINDS } from "../schema/policies.ts";
-
-type Path = readonly PropertyKey[];
 
 const MCP = "tracegate does not speak MCP; remove it";
 const MODELS = "tracegate does not route to language models; remove it";
 const MESH = "tracegate does not join a service mesh; remove it";
 
-const CALL_TRANSFORMATIONS =
-  /\.(extAuthz|networkExtAuthz|extProc|remoteRateLimit|tracing|otlp|oauthTokenExchange|identityProvider|resourceAuthorizationServer)(\.conditional)?\.policies\.transformations$/;
+/** Places with policies of callouts. */
+const OF_CALLOUTS =
+  "\\.(extAuthz|networkExtAuthz|extProc|remoteRateLimit|tracing|otlp|oauthTokenExchange|identityProvider|resourceAuthorizationServer)(\\.conditional)?\\.policies";
 
 /** Fields of this family of gateways that this version does not support, by the object that has them. */
 const FIELDS: readonly { readonly in: RegExp; readonly fields: Readonly<Record<string, string>> }[] = [
@@ -48,7 +48,7 @@ const FIELDS: readonly { readonly in: RegExp; readonly fields: Readonly<Record<s
     fields: { conditional: "is not available here; configure a single service" },
   },
   {
-    in: CALL_TRANSFORMATIONS,
+    in: new RegExp(`${OF_CALLOUTS}\\.transformations$`),
     fields: { response: "responses to callouts are not transformed; remove it" },
   },
   {
@@ -117,11 +117,7 @@ export function absentField(path: Path, key: string): string | undefined {
   const place = placeOf(path);
   if (key === "shadow") return misplacedShadow(path);
   for (const { in: where, fields } of FIELDS) if (where.test(place) && Object.hasOwn(fields, key)) return fields[key];
-  if (
-    /\.(extAuthz|networkExtAuthz|extProc|remoteRateLimit|tracing|otlp|oauthTokenExchange|identityProvider|resourceAuthorizationServer)(\.conditional)?\.policies$/.test(
-      place,
-    )
-  )
+  if (new RegExp(`${OF_CALLOUTS}$`).test(place))
     return Object.hasOwn(KINDS, key)
       ? "this policy applies to requests of clients, not to callouts; remove it"
       : undefined;

@@ -57,11 +57,11 @@ export class TestPlane implements AdminPlane {
   }
 
   requests(): RecordAnswer {
-    return { records: [], found: 0 };
+    return { records: [], found: 0, requests: 0 };
   }
 
   requestsOf(): RecordAnswer {
-    return { records: [], found: 0 };
+    return { records: [], found: 0, requests: 0 };
   }
 
   async explain(): Promise<Explanation> {

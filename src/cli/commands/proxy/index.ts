@@ -4,6 +4,7 @@ import { configAll, configBackends, configListeners, configPolicies, configRoute
 import { explain } from "./explain.ts";
 import { log } from "./log.ts";
 import { profileCpu, profileHeap } from "./profile.ts";
+import { recent } from "./recent.ts";
 import { status } from "./status.ts";
 import { traceGroup } from "./trace/index.ts";
 
@@ -24,5 +25,5 @@ const profile: Group = {
 export const proxyGroup = (loadTraceView: () => Promise<TraceView>): Group => ({
   name: "proxy",
   summary: "Inspect a proxy",
-  commands: [traceGroup(loadTraceView), explain, status, config, log, profile],
+  commands: [traceGroup(loadTraceView), explain, recent, status, config, log, profile],
 });

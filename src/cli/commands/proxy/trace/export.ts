@@ -10,6 +10,7 @@ import { TRACE_FILE } from "./open.ts";
 type Exporter = (rows: readonly Row[]) => Promise<string | undefined>;
 
 const EXPORTERS: Readonly<Record<string, Exporter>> = {
+  html: async (rows) => (await import("../../../../report/export/html.ts")).htmlPage(rows),
   har: async (rows) => {
     const { harOf } = await import("../../../../report/export/har.ts");
     const har = harOf(rows);
@@ -23,7 +24,7 @@ export const exportCommand = defineCommand({
   name: "export",
   summary: "Convert a saved trace for other tools, without secrets",
   description: [
-    "har: an HTTP Archive for the network panel of a browser. curl: a command that sends the request again.",
+    "html: one page for a colleague, at most 300 KiB and without scripts: outcome, decisions, events on a line of time, what each changed. har: an HTTP Archive for the network panel of a browser. curl: a command that sends the request again.",
     "Secrets are redacted also if the trace was recorded with --reveal; bodies are not changed. Writes to standard output.",
   ],
   argument: TRACE_FILE,
@@ -37,6 +38,7 @@ export const exportCommand = defineCommand({
     },
   },
   examples: [
+    { does: "A page to give to a colleague", run: "proxy trace export --format html trace.jsonl > trace.html" },
     { does: "For the network panel of Chromium", run: "proxy trace export --format har trace.jsonl > trace.har" },
     { does: "Send the request again", run: "proxy trace export --format curl trace.jsonl" },
     {

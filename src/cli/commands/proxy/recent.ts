@@ -1,0 +1,112 @@
+import type { RecordAnswer } from "../../../recorder/records.ts";
+import { adminResult, type ProxyAdmin } from "../../proxy/admin.ts";
+import { failureOf, RESOURCE, TARGET_OPTIONS } from "../../proxy/proxies.ts";
+import { groupsOf, groupTable, type PodRecord, recordTable } from "../../recent/print.ts";
+import { write, writeJson } from "../../runner/context.ts";
+import { defineCommand } from "../../runner/define-command.ts";
+import { CliError, usage } from "../../runner/errors.ts";
+import { openProxies } from "../open-proxies.ts";
+
+/** Records that `--top` counts, of each proxy. */
+const COUNTED = 10_000;
+
+export const recent = defineCommand({
+  name: "recent",
+  summary: "Show what became of the latest requests, and of earlier ones that failed or were slow",
+  description: [
+    "Every gateway records the requests that are over, without query, fields and body; nothing has to be switched on. The latest ones are there, and for longer those that failed, were rejected, or took four times as long as requests of their route usually do. In a cluster the records of all pods are merged.",
+    "--where is CEL over request.method, request.host, request.path, response.code, response.grpcStatus, route, listener, backend.name, endpoint, duration, reason, error, policy and attempts.",
+  ],
+  argument: RESOURCE,
+  options: {
+    ...TARGET_OPTIONS,
+    where: { type: "text", short: "w", value: "CEL", summary: "Only requests for which this expression is true" },
+    last: { type: "text", value: "time", summary: "Only requests that ended in this time, such as 5m" },
+    route: {
+      type: "text",
+      short: "r",
+      value: "name",
+      summary: "Only requests of this route, <namespace>/<name> or <name>",
+    },
+    errors: { type: "switch", short: "e", summary: "Only requests that failed or were rejected" },
+    slow: { type: "switch", summary: "Only requests that were slow for their route; with --errors: both" },
+    limit: {
+      type: "integer",
+      value: "count",
+      min: 1,
+      max: COUNTED,
+      default: 50,
+      summary: "Show at most so many, the newest",
+    },
+    top: { type: "switch", short: "t", summary: "Count requests that ended alike: route, status, and what decided" },
+    output: {
+      type: "text",
+      short: "o",
+      value: "format",
+      choices: ["text", "json", "jsonl"],
+      default: "text",
+      invalid: (value: string) => `output format "${value}" not supported`,
+      summary: "Output format: text has a line for each request, jsonl a line of JSON",
+    },
+  },
+  examples: [
+    { does: "What failed lately, and why", run: "recent --errors" },
+    { does: "Which failures are frequent", run: "recent --errors --top --last 10m" },
+    {
+      does: "Denied requests of a route, at all pods",
+      run: "recent gateway/web -n shop --where 'response.code == 403 && route == \"shop/admin\"'",
+    },
+    { does: "As lines of JSON, for scripts", run: "recent --last 1m -o jsonl" },
+  ],
+  async run(invocation, context) {
+    const { where, last, route, errors, slow, limit, top, output } = invocation.options;
+    const query = { where, last, route, errors, slow, limit: top ? COUNTED : limit };
+    await using proxies = await openProxies(invocation, context);
+    const outcomes = await proxies.each((proxy) =>
+      adminResult(proxy, proxy.client.requests(query, { signal: context.signal }), badQuery),
+    );
+    const answers = outcomes.flatMap(({ pod, result }) =>
+      result.status === "fulfilled" ? [{ pod, answer: result.value }] : [],
+    );
+    const failure = failureOf(outcomes);
+    if (answers.length === 0 && failure !== undefined) throw failure;
+    const records = answers.flatMap(({ pod, answer }) => answer.records.map((record) => inPod(record, pod)));
+    records.sort((a, b) => endOf(b) - endOf(a));
+    const total = answers.reduce((sum, { answer }) => sum + answer.requests, 0);
+    const shown = top ? groupsOf(records, total).slice(0, limit) : records.slice(0, limit);
+    if (context.json || output === "json")
+      await writeJson(context, top ? { requests: total, groups: shown } : { records: shown });
+    else if (output === "jsonl") await write(context.stdout, shown.map((each) => `${JSON.stringify(each)}\n`).join(""));
+    else if (records.length === 0)
+      await write(context.stdout, `no such request; ${reachOf(answers.map(({ answer }) => answer))}\n`);
+    else if (top) await write(context.stdout, groupTable(groupsOf(records, total).slice(0, limit), total));
+    else await write(context.stdout, recordTable(records.slice(0, limit)));
+    if (failure !== undefined) throw failure;
+  },
+});
+
+function inPod(record: PodRecord, pod: ProxyAdmin["pod"]): PodRecord {
+  return pod === undefined ? record : { ...record, pod: pod.name };
+}
+
+function endOf({ time, duration }: PodRecord): number {
+  return Date.parse(time) + duration;
+}
+
+/** Since when a request would have been found. */
+function reachOf(answers: readonly RecordAnswer[]): string {
+  const complete = answers
+    .flatMap(({ completeSince }) => completeSince ?? [])
+    .sort()
+    .at(-1);
+  const kept = answers.flatMap(({ keptSince }) => keptSince ?? []).sort()[0];
+  if (kept === undefined) return "no request has been recorded yet";
+  if (complete === undefined) return `records reach back to ${kept}`;
+  return `records of all requests reach back to ${complete}, those of failed and slow ones to ${kept}`;
+}
+
+function badQuery(status: number, body: string): CliError {
+  if (status === 400) return usage(body.trimEnd());
+  if (status === 404) return new CliError("failure", "this version of the gateway has no recorder");
+  return new CliError("failure", `unexpected status code: ${status}`, { why: body });
+}

@@ -1,0 +1,233 @@
+/**
+ * A trace as one page that needs nothing else: no script, no other file, no network. What the trace holds is text on it; the policy of
+ * the page forbids whatever would come from elsewhere.
+ */
+import { createHash } from "node:crypto";
+import { packageVersion } from "../../base/build-info.ts";
+import { counted } from "../../base/counted.ts";
+import { fieldsOf } from "../../base/fields.ts";
+import { type Detail, detailOf } from "../detail.ts";
+import { outcomeOf } from "../outcome.ts";
+import type { Row } from "../rows.ts";
+import { SIGNS, type StepLine, treeLines } from "../step-lines.ts";
+import { duration, harmless, milliseconds } from "../text.ts";
+import { redactedIn } from "../trace-file.ts";
+import { PAGE_STYLE, TREE_LEVELS } from "./html-style.ts";
+
+/** Bytes of the largest page: small enough for a mail or an issue. */
+const MAX_PAGE = 300 * 1024;
+/** Characters of the details of one event, at first. */
+const MAX_DETAIL = 32 * 1024;
+
+/**
+ * The page, at most 300 KiB. Of a large trace, long details and the
+ * events in the middle are left out, and the page says so.
+ */
+export function htmlPage(rows: readonly Row[]): string {
+  const known = new Map<Row, Detail>();
+  const content: Content = {
+    rows,
+    outcome: outcomeOf(rows),
+    tree: treeLines(rows.map(({ event }) => event)),
+    detailOf(row) {
+      // For a snapshot what changed since the one before, else the event itself.
+      const detail = known.get(row) ?? detailOf(row, row.message.requestState === undefined ? "raw" : "diff", "yaml");
+      known.set(row, detail);
+      return detail;
+    },
+  };
+  for (let most = MAX_DETAIL; ; most = Math.floor(most / 2)) {
+    const page = pageOf(content, most);
+    if (Buffer.byteLength(page) <= MAX_PAGE) return page;
+  }
+}
+
+/** What is on the page, before anything is left out. */
+interface Content {
+  readonly rows: readonly Row[];
+  readonly outcome: ReturnType<typeof outcomeOf>;
+  readonly tree: readonly StepLine[];
+  readonly detailOf: (row: Row) => Detail;
+}
+
+function pageOf(content: Content, most: number): string {
+  const { rows, outcome } = content;
+  const { request, status, duration: took, route, why, severity } = outcome;
+  const ended = status || "no response";
+  const facts: readonly (readonly [string, string])[] = [
+    ["duration", took],
+    ["route", route],
+    ["why", why],
+    ["attempts", attempts(rows)],
+    ["redacted", redactedIn(rows.map(({ event }) => event))],
+  ];
+  const digest = createHash("sha256").update(PAGE_STYLE).digest("base64");
+  const policy = `default-src 'none'; style-src 'sha256-${digest}'; base-uri 'none'; form-action 'none'`;
+  const title = html(cut(`${request} → ${ended}`, TITLE));
+  return `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="${policy}">
+<meta name="viewport" content="width=device-width">
+<meta name="referrer" content="no-referrer">
+<meta name="generator" content="tracegate ${packageVersion()}">
+<title>${title}</title>
+<style>${PAGE_STYLE}</style>
+</head>
+<body>
+<header>
+<h1 class="${severity}">${html(cut(request, TITLE))} <span>→ ${html(ended)}</span></h1>
+<dl>${facts
+    .filter(([, text]) => text !== "")
+    .map(([name, text]) => `<div><dt>${name}</dt><dd>${html(cut(text, TITLE))}</dd></div>`)
+    .join("")}</dl>
+</header>
+<main>
+<section>
+<h2>Decisions</h2>
+${tree(content.tree, most)}
+</section>
+<section>
+<h2>Events</h2>
+<p class="note">Open an event for what it changed. Bars: <span class="key step"></span> in the gateway,
+<span class="key dns"></span> name resolution, <span class="key connect"></span> connecting, <span class="key tls"></span> TLS,
+<span class="key call"></span> waiting for the backend. Times are milliseconds since the request began.</p>
+${events(content, most)}
+</section>
+</main>
+</body>
+</html>
+`;
+}
+
+/** Characters of a line of the header. */
+const TITLE = 2000;
+
+function attempts(rows: readonly Row[]): string {
+  const count = rows.filter(
+    ({ message, event }) => message.type === "backendCallStart" && event.scope === undefined,
+  ).length;
+  return count > 1 ? String(count) : "";
+}
+
+function tree(lines: readonly StepLine[], most: number): string {
+  const shown = lines.slice(0, most / 32);
+  const items = shown.map(({ depth, result, text, place }) => {
+    const sign = result === undefined ? "" : `<b>${SIGNS[result]}</b> `;
+    const where = place === undefined ? "" : ` <small>${html(place)}</small>`;
+    const level = Math.min(depth, TREE_LEVELS);
+    return `<li class="level${level} ${result ?? "more"}">${sign}${html(cut(text, most))}${where}</li>`;
+  });
+  if (lines.length > shown.length) items.push(leftOut(counted(lines.length - shown.length, "line")));
+  return items.length === 0
+    ? '<p class="note">Nothing was decided.</p>'
+    : `<ul class="tree">\n${items.join("\n")}\n</ul>`;
+}
+
+function leftOut(what: string): string {
+  return `<li class="note">${what} left out; the trace file has everything</li>`;
+}
+
+function events({ rows, outcome, detailOf }: Content, most: number): string {
+  // Times never decrease.
+  const total = rows.findLast(({ end }) => end !== undefined)?.end || 1;
+  // The beginning and the end of a trace say the most.
+  const half = Math.max(4, Math.floor(most / 128));
+  const omitted = Math.max(0, rows.length - 2 * half);
+  const items: string[] = [];
+  let before = 0;
+  for (const [index, row] of rows.entries()) {
+    if (omitted > 0 && index === half) items.push(leftOut(counted(omitted, "event")));
+    if (omitted === 0 || index < half || index >= half + omitted) {
+      const summary = summaryOf(row, index, row === outcome.decider, bar(row, before, total));
+      const detail = detailOf(row);
+      items.push(`<li><details>${summary}<h3>${html(detail.title)}</h3>${linesOf(detail, most)}</details></li>`);
+    }
+    before = row.end ?? before;
+  }
+  return `<ol class="events">\n${items.join("\n")}\n</ol>`;
+}
+
+function summaryOf(row: Row, index: number, decides: boolean, time: string): string {
+  const columns = [
+    `<span class="number">${index + 1}</span>`,
+    `<span class="time">${milliseconds(row.end)}</span>`,
+    `<span class="label">${html(row.label)}</span>`,
+    `<span class="summary">${html(row.summary)}</span>`,
+    time,
+  ];
+  return `<summary class="${row.severity}${decides ? " decider" : ""}">${columns.join("")}</summary>`;
+}
+
+interface Part {
+  readonly name: "step" | "dns" | "connect" | "tls" | "call";
+  readonly start: number;
+  readonly end: number;
+}
+
+/** The event on the time of the trace: a call with its parts, or the time since the event before. */
+function bar(row: Row, before: number, total: number): string {
+  const { end, start } = row;
+  if (end === undefined) return "<span></span>";
+  const parts = start === undefined ? [{ name: "step", start: before, end } as const] : partsOf(row, start, end);
+  const rects = parts.map(({ name, start: from, end: to }) => {
+    const title = `${name === "step" ? "gateway" : name} ${duration(Math.round(to - from))}`;
+    const x = Math.min(WIDTH - 2, (from / total) * WIDTH);
+    const width = Math.max(2, ((to - from) / total) * WIDTH);
+    return `<rect class="${name}" x="${x.toFixed(1)}" width="${width.toFixed(1)}" height="10"><title>${title}</title></rect>`;
+  });
+  return `<svg viewBox="0 0 ${WIDTH} 10" preserveAspectRatio="none" role="img" aria-label="${ariaOf(parts)}">${rects.join("")}</svg>`;
+}
+
+/** Units of the drawing that the whole trace takes. */
+const WIDTH = 1000;
+
+function ariaOf(parts: readonly Part[]): string {
+  return parts.map(({ name, start, end }) => `${name} ${duration(Math.round(end - start))}`).join(", ");
+}
+
+function partsOf({ message }: Row, start: number, end: number): Part[] {
+  const timing = fieldsOf(message.timing);
+  const parts: Part[] = [];
+  let at = start;
+  for (const name of ["dns", "connect", "tls"] as const) {
+    const took = Number.parseFloat(String(timing[name] ?? "0")) * 1_000_000;
+    if (took === 0 || at + took > end) continue;
+    parts.push({ name, start: at, end: at + took });
+    at += took;
+  }
+  return [...parts, { name: "call", start: at, end }];
+}
+
+function linesOf({ lines: all }: Detail, most: number): string {
+  const texts: string[] = [];
+  let left = most;
+  for (const { text, sign, note } of all) {
+    if (left <= 0) break;
+    const shown = html(cut(text, left));
+    left -= text.length + 1;
+    if (sign !== undefined) texts.push(sign === "+" ? `<ins>${shown}</ins>` : `<del>${shown}</del>`);
+    else texts.push(note ? `<i>${shown}</i>` : shown);
+  }
+  if (texts.length < all.length)
+    texts.push(`<i>${counted(all.length - texts.length, "line")} left out; the trace file has everything</i>`);
+  return `<pre>${texts.join("\n")}</pre>`;
+}
+
+function cut(text: string, most: number): string {
+  return text.length <= most ? text : `${text.slice(0, most)}… (${text.length} characters)`;
+}
+
+const ENTITIES: Readonly<Record<string, string>> = {
+  "&": "&amp;",
+  "<": "&lt;",
+  ">": "&gt;",
+  '"': "&quot;",
+  "'": "&#39;",
+};
+
+/** Text for an element or an attribute, without characters that would reorder or hide other text. */
+function html(text: string): string {
+  return harmless(text).replace(/[&<>"']/g, (char) => ENTITIES[char] ?? char);
+}
