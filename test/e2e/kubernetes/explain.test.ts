@@ -160,7 +160,7 @@ test("so do those of a connection, and listeners that do not fit", async () => {
     "route TCPRoute shop/mail rules[0]: TCPRoute shop/mail spec.rules[0]",
   ]);
   assert.deepEqual(await origins("http://other.test/"), [
-    "listener shop/edge.inner: Gateway shop/edge spec.listeners[0]",
-    "listener shop/edge.web: Gateway shop/edge spec.listeners[1]",
+    "listener inner: Gateway shop/edge spec.listeners[0]",
+    "listener web: Gateway shop/edge spec.listeners[1]",
   ]);
 });
