@@ -21,6 +21,7 @@ import { isSetting, UPSTREAM_SETTINGS } from "./upstream-settings/index.ts";
 /** A policy of a chain. */
 export interface CompiledPolicy extends PolicyHooks {
   readonly kind: RequestPolicyKey;
+  readonly phase: Phase;
 }
 
 /** The policies of one phase, in the order in which they run. */
@@ -86,7 +87,7 @@ export function compilePolicies(
     const bind = prepareKind(kind, set, phase, environment.cel);
     if (bind !== undefined && !isSetting(kind)) {
       const deps = { ...environment, phase, identity: `${phase} ${owner} ${kind}` };
-      created.set(kind, { kind, ...bind(environment.rehearsed?.(deps, kind) ?? deps) });
+      created.set(kind, { kind, phase, ...bind(environment.rehearsed?.(deps, kind) ?? deps) });
     }
     effective[traceKeyOf(kind)] = traceView(kind, set, environment.hidden);
   }

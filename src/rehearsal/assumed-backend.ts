@@ -32,7 +32,8 @@ interface AssumedAnswers {
 
 /**
  * Backends that exist in memory only: every connection leads to servers of Node.js that respond to each request as it is assumed, and
- * to gRPC calls with an empty message. So a rehearsal sends its requests as the gateway does, over its real engines.
+ * to gRPC calls with an empty message. So a rehearsal sends its requests as the gateway does, over its real engines. They
+ * speak the version of HTTP that the gateway would rather have.
  */
 export class AssumedBackend {
   /** The requests that have arrived, with their secrets. */
@@ -102,19 +103,22 @@ export class AssumedBackend {
     const { session } = request.stream;
     const answer = this.#answerTo(session, () => session?.destroy());
     if (answer === undefined) return;
+    response.sendDate = false;
     const { status = 200, headers = {}, body = "" } = answer;
-    if (request.headers["content-type"]?.startsWith("application/grpc") !== true) {
+    if (status !== 200 || request.headers["content-type"]?.startsWith("application/grpc") !== true) {
       response.writeHead(status, headers).end(body);
       return;
     }
-    const { "grpc-status": code = "0", ...others } = headers;
-    const head = { ":status": status, "content-type": "application/grpc", ...others };
-    response.stream.respond(head, { waitForTrailers: true });
-    response.stream.on("wantTrailers", () => response.stream.sendTrailers({ "grpc-status": code }));
+    const fields = Map.groupBy(Object.entries(headers), ([name]) => TRAILERS.has(name));
+    response.writeHead(status, { "content-type": "application/grpc", ...Object.fromEntries(fields.get(false) ?? []) });
+    response.addTrailers({ "grpc-status": "0", ...Object.fromEntries(fields.get(true) ?? []) });
     // An empty message: its flag and length.
-    response.stream.end(Buffer.alloc(5));
+    response.end(Buffer.alloc(5));
   }
 }
+
+/** How a call has ended. */
+const TRAILERS = new Set(["grpc-status", "grpc-message", "grpc-status-details-bin"]);
 
 /** Both ends of a connection in memory. As with sockets, one that closes ends the other after its last bytes. */
 export function inMemory(): [near: ByteStream, far: Duplex] {

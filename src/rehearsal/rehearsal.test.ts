@@ -98,3 +98,25 @@ test("what a rehearsal assumes of an endpoint does not outlast it", async () => 
     rehearsal.close();
   }
 });
+
+test("a gRPC call succeeds unless something else is assumed, also where the gateway finds out whether the backend speaks HTTP/2", async () => {
+  const settings = { asked: {}, told: { http: { version: "HTTP/2.0" } }, offered: { backendTLS: { insecure: true } } };
+  for (const [name, policies] of Object.entries(settings)) {
+    const routes = [{ name, backends: [{ host: "127.0.0.1:9", policies }] }];
+    const rehearsal = new Rehearsal(irOf({ binds: [{ port: 80, listeners: [{ routes }] }] }), SETTINGS);
+    try {
+      const headers = [["content-type", "application/grpc"]] as const;
+      const facts = factsOfRequest({ url: "http://a/s/M", method: "POST", headers, body: "\0\0\0\0\0", version: "2" });
+      const statusOf = async (assumed: object): Promise<unknown[]> => {
+        const { outcomes } = await rehearsal.outcomes(facts, rehearsal.bindFor(facts.url), assumed);
+        return outcomes.map(({ record }) => [record?.status, record?.grpcStatus, record?.error]);
+      };
+      assert.deepEqual(await statusOf({}), [[200, 0, undefined]], name);
+      const response = { headers: { "grpc-status": "5", "grpc-message": "no cart" } };
+      const [[, code] = []] = (await statusOf({ response })) as [unknown[]];
+      assert.equal(code, 5, name);
+    } finally {
+      rehearsal.close();
+    }
+  }
+});

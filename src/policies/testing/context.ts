@@ -47,7 +47,11 @@ export const DEPS: PolicyDeps = {
 
 /** Prepares policies of a kind, and binds them to `deps`. */
 export function creatorOf<Name extends RequestPolicyKey, Config>({ kind, prepare }: Policy<Name, Config>) {
-  return (config: Config, deps = DEPS): CompiledPolicy => ({ kind, ...prepare(config, deps.cel)(deps) });
+  return (config: Config, deps = DEPS): CompiledPolicy => ({
+    kind,
+    phase: deps.phase,
+    ...prepare(config, deps.cel)(deps),
+  });
 }
 
 /** A context without a gateway: policies can be tested by their effects on it. */

@@ -83,8 +83,11 @@ const IN_FRONTEND: { readonly [Code in ErrorCode]?: keyof FrontendOrigins } = {
 };
 
 /** Where the setting of client connections was written that an error of this code is about; undefined: nowhere, or it is about none. */
-export function originInFrontend(code: ErrorCode, { origins = {} }: Pick<Frontend, "origins">): Origin | undefined {
-  const field = IN_FRONTEND[code];
+export function originInFrontend(
+  code: ErrorCode | undefined,
+  { origins = {} }: Pick<Frontend, "origins">,
+): Origin | undefined {
+  const field = code && IN_FRONTEND[code];
   return field && origins[field]?.[0];
 }
 
@@ -162,30 +165,39 @@ export class Provenance {
     return backend === undefined ? {} : this.#ofBackend(route, backend);
   }
 
-  /** What ended a request with an error of this code. `decider`: undefined if no policy and no match did. */
-  ofError(code: ErrorCode, decider: Decider | undefined, chosen: Chosen): Origin | undefined {
+  /** What ended a request with an error. `code`: undefined if it has none. `decider`: undefined if no policy and no match did. */
+  ofError(
+    code: ErrorCode | undefined,
+    decider: Decider | undefined,
+    chosen: Chosen,
+    frontend: Pick<Frontend, "origins">,
+  ): Origin | undefined {
     if (decider !== undefined)
       return "route" in decider ? this.originOf(decider.route) : this.ofPolicy(decider, chosen);
     const { listener, route, backend } = chosen;
-    const about = ABOUT[code];
-    if (about === undefined) return undefined;
+    const about = code && ABOUT[code];
+    if (about === undefined) return originInFrontend(code, frontend);
     if (route === undefined) return this.#ofNoRoute(code, listener);
     if (about === "timeout") return this.ofPolicy({ policy: "timeout", phase: "route" }, chosen);
     return (about === "backend" ? this.originOfBackend(route, backend) : undefined) ?? this.originOf(route);
   }
 
   /** What ended a connection or session without HTTP with an error of this code. */
-  ofConnectionError(code: ErrorCode, { listener, route, backend }: ChosenForConnection): Origin | undefined {
+  ofConnectionError(
+    code: ErrorCode,
+    { listener, route, backend }: ChosenForConnection,
+    frontend: Pick<Frontend, "origins">,
+  ): Origin | undefined {
     const about = ABOUT[code];
+    if (about === undefined) return originInFrontend(code, frontend);
     if (route === undefined) return this.#ofNoRoute(code, listener);
     const { origin, backends } = route;
     const index = backends.findIndex((each) => each === backend);
-    if (about === "backend" && index >= 0) return originOfBackend(origin, index);
-    return about && origin;
+    return about === "backend" && index >= 0 ? originOfBackend(origin, index) : origin;
   }
 
   /** Without any route to compare, the listener has decided. */
-  #ofNoRoute(code: ErrorCode, listener: Chosen["listener"]): Origin | undefined {
+  #ofNoRoute(code: ErrorCode | undefined, listener: Chosen["listener"]): Origin | undefined {
     return code === "TG_ROUTE_NOT_FOUND" && listener !== undefined ? this.originOfListener(listener.key) : undefined;
   }
 

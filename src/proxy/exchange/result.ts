@@ -11,7 +11,7 @@ export class Result {
   code: ErrorCode | undefined;
   /** Of `error`; undefined: see `Provenance.ofError`. */
   decider: Decider | undefined;
-  /** The policy that has thrown what is about to be blamed. */
+  /** The policy that has thrown or sent what is about to end the request. */
   thrower: DecidingPolicy | undefined;
   /** `performance.now()` ms; 0 = not yet. */
   endedAt = 0;
@@ -23,6 +23,18 @@ export class Result {
     this.code = code;
     this.decider = route === undefined ? this.thrower && { ...this.thrower, rule } : { route };
     this.thrower = undefined;
+  }
+
+  /** A policy responds in place of the backend. */
+  replied(reason: Reason): void {
+    if (this.error === undefined) this.reason = reason;
+    this.thrower = undefined;
+  }
+
+  /** A policy has cut the response short. */
+  cut(): void {
+    this.error ??= "a policy aborted the response";
+    this.decider ??= this.thrower;
   }
 
   /** The client has ended the request. An error that came before it is the cause. */

@@ -14,8 +14,27 @@ const TRACEPARENT = 55;
 /** What makes a path look like one with parameters or user names, whose values may be secret. */
 const SUSPICIOUS = /[;%@+]/;
 
+/** What is recorded of an exchange. */
+type Recorded = Readonly<
+  Pick<
+    Exchange,
+    | "bind"
+    | "call"
+    | "downstream"
+    | "grpc"
+    | "request"
+    | "requestId"
+    | "requestSide"
+    | "responseSide"
+    | "result"
+    | "selected"
+    | "span"
+    | "startedAt"
+  >
+>;
+
 /** Records an exchange that has ended. `place`: the most specific that it has reached. */
-export function recordRequest(exchange: Exchange, place: Place, recorder: Recorder): void {
+export function recordRequest(exchange: Recorded, place: Place, recorder: Recorder): void {
   const { bind, selected, call, downstream, responseSide, result, request, requestSide, startedAt } = exchange;
   const fields = recorder.open(place, startedAt, result.endedAt);
   fields.generation = bind.generation;
@@ -39,7 +58,7 @@ export function recordRequest(exchange: Exchange, place: Place, recorder: Record
   if (result.code !== undefined) {
     fields.code = errorNumber(result.code);
     const { decider } = result;
-    const origin = bind.provenance.ofError(result.code, decider, selected);
+    const origin = bind.provenance.ofError(result.code, decider, selected, bind.frontend);
     const policy = decider !== undefined && "policy" in decider ? decider : undefined;
     if (origin !== undefined || policy !== undefined)
       fields.decider = recorder.decider({ policy: policy?.policy, phase: policy?.phase, rule: policy?.rule, origin });

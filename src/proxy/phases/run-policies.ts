@@ -7,9 +7,7 @@ import type { CompiledPolicy } from "../../policies/compile.ts";
 import { type CompiledChain, NO_POLICIES, stageName } from "../../policies/compile.ts";
 import { isShadowKey } from "../../policies/contract/shadow.ts";
 import type { RequestOutcome } from "../../policies/contract/types.ts";
-import type { RequestPolicyKey } from "../../policies/policy-set.ts";
 import { bodyIfShort } from "../../policies/shared/expressions.ts";
-import type { Phase } from "../../trace/events.ts";
 import type { Exchange } from "../exchange/exchange.ts";
 import type { PhaseResult } from "../exchange/phase-result.ts";
 import { AFFINITY } from "../trace/decisions.ts";
@@ -25,7 +23,7 @@ export function gatewayPolicies(exchange: Running): PhaseResult {
   const chain = exchange.selected.listener?.policies;
   if (chain === undefined) return undefined;
   exchange.trace?.policySelection("gateway", chain.effective);
-  return runChain(exchange, chain, 0, "gateway", "gateway policies");
+  return runChain(exchange, chain, 0, "gateway policies");
 }
 
 /** Policies of the route, merged with those of routes that delegated to it. */
@@ -35,8 +33,8 @@ export function routePolicies(exchange: Running): PhaseResult {
   // A preflight that a gateway policy would have rejected for a missing login: only `cors` may respond to it.
   const { unlessCors } = exchange.policyState.found;
   if (unlessCors !== undefined && !chain.request.some(({ kind }) => kind === "cors"))
-    throw thrownBy(exchange, "oidc", "gateway", unlessCors);
-  return runChain(exchange, chain, 0, "route", "route policies");
+    throw thrownBy(exchange, { kind: "oidc", phase: "gateway" }, unlessCors);
+  return runChain(exchange, chain, 0, "route policies");
 }
 
 /** Policies of the backend, again for each attempt. */
@@ -44,7 +42,7 @@ export function backendPolicies(exchange: Running): PhaseResult {
   const { backend } = exchange.selected;
   if (backend === undefined) return undefined;
   exchange.trace?.policySelection("backend", backend.policies.effective);
-  const outcome = runChain(exchange, backend.policies, 0, "backend", undefined);
+  const outcome = runChain(exchange, backend.policies, 0, undefined);
   return backend.affinity?.readsBody === true ? withBody(exchange, outcome) : outcome;
 }
 
@@ -61,7 +59,6 @@ function runChain(
   exchange: Running,
   chain: CompiledChain,
   from: number,
-  phase: Phase,
   stage: string | undefined,
 ): undefined | LocalReply | Promise<undefined | LocalReply> {
   const { request } = chain;
@@ -73,21 +70,21 @@ function runChain(
       // A promise only where the policy has to wait: a turn of the event loop for each would cost every request.
       outcome = policy.onRequest?.(exchange.policyView);
     } catch (error) {
-      throw thrownBy(exchange, policy.kind, phase, error);
+      throw thrownBy(exchange, policy, error);
     }
     if (outcome instanceof Promise)
       return outcome.then(
         (reply) => {
           if (exchange.phase !== running) return undefined;
-          snapshot(exchange, policy.kind, phase);
-          return reply ?? runChain(exchange, chain, i + 1, phase, stage);
+          snapshot(exchange, policy);
+          return reply ?? runChain(exchange, chain, i + 1, stage);
         },
         (error: unknown) => {
-          throw exchange.phase === running ? thrownBy(exchange, policy.kind, phase, error) : error;
+          throw exchange.phase === running ? thrownBy(exchange, policy, error) : error;
         },
       );
     if (exchange.phase !== running) return undefined;
-    if (exchange.trace !== undefined) snapshot(exchange, policy.kind, phase);
+    if (exchange.trace !== undefined) snapshot(exchange, policy);
     if (outcome !== undefined) return outcome;
   }
   if (stage !== undefined) exchange.trace?.requestSnapshot(stage);
@@ -95,25 +92,26 @@ function runChain(
 }
 
 /** Remembers the policy for the access log. Returns the error. */
-function thrownBy({ result }: Running, policy: RequestPolicyKey, phase: Phase, error: unknown): unknown {
-  result.thrower = { policy, phase };
+function thrownBy(
+  { result }: Running,
+  { kind, phase }: Pick<CompiledPolicy, "kind" | "phase">,
+  error: unknown,
+): unknown {
+  result.thrower = { policy: kind, phase };
   return error;
 }
 
 /** Taken after each policy that may have changed the request; a timeout and shadow policies change nothing that a snapshot shows. */
-function snapshot(exchange: Running, kind: RequestPolicyKey, phase: Phase): void {
+function snapshot(exchange: Running, { kind, phase }: CompiledPolicy): void {
   if (kind !== "timeout" && !isShadowKey(kind)) exchange.trace?.requestSnapshot(stageName(kind, phase));
 }
 
 /** The chains of response policies, in their order (docs/lifecycle.md#9-response-policies). */
-const RESPONSE_CHAINS: readonly {
-  readonly phase: Phase;
-  readonly of: (exchange: Running) => readonly CompiledPolicy[];
-}[] = [
-  { phase: "route", of: ({ selected }) => selected.routePolicies.response },
-  { phase: "backend", of: ({ selected }) => (selected.backend?.policies ?? NO_POLICIES).response },
-  { phase: "gateway", of: ({ selected }) => (selected.listener?.policies ?? NO_POLICIES).response },
-  { phase: "route", of: ({ selected }) => selected.routePolicies.final },
+const RESPONSE_CHAINS: readonly ((exchange: Running) => readonly CompiledPolicy[])[] = [
+  ({ selected }) => selected.routePolicies.response,
+  ({ selected }) => (selected.backend?.policies ?? NO_POLICIES).response,
+  ({ selected }) => (selected.listener?.policies ?? NO_POLICIES).response,
+  ({ selected }) => selected.routePolicies.final,
 ];
 
 /** Runs the response policies. While one waits, the body is buffered. */
@@ -133,8 +131,7 @@ function runResponseChains(
 ): undefined | Promise<undefined | LocalReply> {
   const { phase: running } = exchange;
   for (let c = chain; c < RESPONSE_CHAINS.length; c++) {
-    const { phase, of } = RESPONSE_CHAINS[c] as (typeof RESPONSE_CHAINS)[number];
-    const policies = of(exchange);
+    const policies = RESPONSE_CHAINS[c]?.(exchange) ?? [];
     for (let i = c === chain ? from : 0; i < policies.length; i++) {
       const policy = policies[i] as CompiledPolicy;
       // Replies of the gateway do not pass through policies for responses of the upstream.
@@ -143,21 +140,21 @@ function runResponseChains(
       try {
         outcome = policy.onResponse?.(exchange.policyView, response);
       } catch (error) {
-        throw thrownBy(exchange, policy.kind, phase, error);
+        throw thrownBy(exchange, policy, error);
       }
       if (outcome instanceof Promise)
         return outcome.then(
           (reply) => {
             if (exchange.phase !== running) return undefined;
-            exchange.trace?.responseSnapshot(stageName(policy.kind, phase), response);
+            exchange.trace?.responseSnapshot(stageName(policy.kind, policy.phase), response);
             return reply ?? runResponseChains(exchange, response, c, i + 1);
           },
           (error: unknown) => {
-            throw exchange.phase === running ? thrownBy(exchange, policy.kind, phase, error) : error;
+            throw exchange.phase === running ? thrownBy(exchange, policy, error) : error;
           },
         );
       if (exchange.phase !== running) return undefined;
-      exchange.trace?.responseSnapshot(stageName(policy.kind, phase), response);
+      exchange.trace?.responseSnapshot(stageName(policy.kind, policy.phase), response);
     }
   }
   return undefined;

@@ -16,7 +16,6 @@ import {
 import type { UpstreamConnection } from "../../upstream/connections/connection.ts";
 import type { Endpoint } from "../../upstream/endpoints/endpoint.ts";
 import type { CompiledBackend, CompiledBind, CompiledListener, CompiledTcpRoute } from "../compile/compiled.ts";
-import { originInFrontend } from "../compile/provenance.ts";
 import type { LiveConnection } from "../ingress/arrival.ts";
 import { callable, pick } from "../phases/select-backend.ts";
 import type { Services } from "../services/services.ts";
@@ -357,7 +356,7 @@ export class TcpConnection implements TransportHandler, UpstreamCaller, LiveConn
         sni: serverName === "" ? undefined : serverName,
         protocol: this.#protocol,
         error,
-        origin: code && (originInFrontend(code, bind.frontend) ?? bind.provenance.ofConnectionError(code, chosen)),
+        origin: code && bind.provenance.ofConnectionError(code, chosen, bind.frontend),
         code,
         reason,
         bytesReceived: this.bytesReceived,

@@ -13,7 +13,6 @@ import { NO_RESPONSE, SUCCEEDED } from "../../upstream/calls/outlier.ts";
 import type { Endpoint } from "../../upstream/endpoints/endpoint.ts";
 import type { LocateFailure } from "../../upstream/resolve/resolver.ts";
 import type { CompiledBackend, CompiledBind, CompiledListener, CompiledTcpRoute } from "../compile/compiled.ts";
-import { originInFrontend } from "../compile/provenance.ts";
 import type { LiveConnection } from "../ingress/arrival.ts";
 import { callable, pick } from "../phases/select-backend.ts";
 import type { Services } from "../services/services.ts";
@@ -341,7 +340,7 @@ export class UdpSession implements UdpFlowEvents, LiveConnection, Sweepable {
         source: formatHostPort(this.remoteAddress, this.remotePort),
         protocol: "udp",
         error,
-        origin: code && (originInFrontend(code, bind.frontend) ?? bind.provenance.ofConnectionError(code, chosen)),
+        origin: code && bind.provenance.ofConnectionError(code, chosen, bind.frontend),
         code,
         reason,
         bytesReceived: this.bytesReceived,

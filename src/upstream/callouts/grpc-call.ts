@@ -21,11 +21,11 @@ import {
 } from "../calls/upstream-call.ts";
 import type { OnCancel } from "../connections/upstream.ts";
 import type { Endpoint } from "../endpoints/endpoint.ts";
-import { frame, MessageReader } from "../grpc/messages.ts";
+import { IncomingMessages } from "../grpc/incoming.ts";
 import { requestMetadata } from "../grpc/metadata.ts";
+import { OutgoingMessages } from "../grpc/outgoing.ts";
 import { codeOfReset, type GrpcStatus, GrpcStatusError, STATUS, statusIn, statusOfHttp } from "../grpc/status.ts";
 import type { UpstreamSession } from "../h2/session.ts";
-import type { UpstreamStream } from "../h2/stream.ts";
 import type { CalloutObserver } from "./http-call.ts";
 
 /** A call before its first message. */
@@ -123,6 +123,12 @@ export function grpcStream(
 }
 
 /**
+ * `new`: no endpoint has been called. `called`: the observer knows the call. `answered`: a message has arrived. `over`: nothing follows,
+ * and whatever comes from the service is ignored.
+ */
+type Stage = "new" | "called" | "answered" | "over";
+
+/**
  * One call, from its first message to its status. `write` and `end` may come before there is a stream; `UpstreamCall` opens one,
  * and another one for a replay.
  */
@@ -135,34 +141,15 @@ class GrpcCall implements UpstreamCaller, GrpcStream {
   readonly #request: GrpcRequest;
   readonly #events: GrpcStreamEvents;
   readonly #observer: CalloutObserver | undefined;
-  readonly #replayBytes: number;
-  readonly #reader = new MessageReader((message) => this.#received(message));
+  readonly #outgoing: OutgoingMessages;
+  readonly #incoming = new IncomingMessages((message) => this.#received(message));
   readonly #startedAt = performance.now();
+  #stage: Stage = "new";
   #authority = "";
   #metadata: HeaderList = [];
   #scheme: "http" | "https" = "http";
-  #stream: UpstreamStream | undefined;
   /** The error code by which the last stream was reset. */
   #resetCode: number | undefined;
-  /** Everything written so far, for a call that has no stream yet or may be replayed; undefined = too much to keep. */
-  #kept: Buffer[] | undefined = [];
-  #keptBytes = 0;
-  /** The caller has no more messages: END_STREAM follows the last one. */
-  #halfClosed = false;
-  /** `write` has returned false. */
-  #blocked = false;
-  /** The call was reported to the observer. */
-  #reported = false;
-  #closed = false;
-  /** Contains the status if a response consists of its head alone ("Trailers-Only"). */
-  #responseHead: HeaderList = [];
-  /** A message has arrived. */
-  #answered = false;
-  #paused = false;
-  /** Messages that arrived in the same read after the caller paused. */
-  readonly #held: Buffer[] = [];
-  /** The end of the call, held for a caller that has paused. */
-  #end: GrpcStatus | undefined;
 
   constructor(
     balancer: Balancer,
@@ -175,12 +162,12 @@ class GrpcCall implements UpstreamCaller, GrpcStream {
     this.#request = request;
     this.#events = events;
     this.#observer = observer;
-    this.#replayBytes = replayBytes;
+    this.#outgoing = new OutgoingMessages(replayBytes);
   }
 
   /** Begins the call. Does not throw: failures are reported by `onEnd`. */
   start(): void {
-    if (this.#closed) return;
+    if (this.#stage === "over") return;
     try {
       if (!this.#call.start(this.#request.timeoutMs, "response"))
         this.#finish(new GatewayError("TG_NO_HEALTHY_BACKENDS"));
@@ -194,63 +181,45 @@ class GrpcCall implements UpstreamCaller, GrpcStream {
   // ── request side ──
 
   write(message: Uint8Array): boolean {
-    if (this.#closed) return true;
-    const bytes = frame(message);
-    this.#kept?.push(bytes);
-    this.#keptBytes += bytes.length;
-    // Without a stream, `write` returns false, so messages wait in the caller, not here.
-    const sent = this.#stream?.sendBody(bytes, 0, bytes.length) ?? false;
-    if (this.#stream !== undefined) this.#limitKept();
-    this.#blocked = !sent;
-    return sent;
+    return this.#stage === "over" || this.#outgoing.write(message);
   }
 
   end(): void {
-    this.#halfClosed = true;
-    this.#stream?.sendEnd([]);
+    this.#outgoing.end();
   }
 
   /** After a message, the endpoint has worked; before that, a cancelled call says nothing about it. */
   cancel(): void {
-    if (this.#closed) return;
-    this.#closed = true;
-    if (this.#answered) this.#call.discard();
-    else this.#call.abandon({ countFailure: false });
+    const stage = this.#stage;
+    this.#stage = "over";
+    if (stage === "answered") this.#call.discard();
+    else if (stage !== "over") this.#call.abandon({ countFailure: false });
   }
 
   pause(): void {
-    this.#paused = true;
-    this.#stream?.pause();
+    this.#incoming.paused = true;
+    this.#call.upstream?.pause();
   }
 
   resume(): void {
-    this.#paused = false;
-    while (!this.#paused && !this.#closed) {
-      const message = this.#held.shift();
-      if (message === undefined) break;
-      this.#events.onMessage(message);
-    }
-    if (this.#paused || this.#closed) return;
-    if (this.#end !== undefined) this.#finishWith(this.#end);
-    else this.#stream?.resume();
+    if (this.#incoming.resume()) this.#call.upstream?.resume();
   }
 
   /** The service broke the protocol or a limit: the stream is reset. */
   reject(status: GrpcStatus): void {
-    if (this.#closed) return;
+    if (this.#stage === "over") return;
     this.#call.abandon({ countFailure: true });
     this.#finish(failed(status));
   }
 
   // ── getting a stream ──
 
-  /** Read after each failed send. */
   get replayable(): boolean {
-    return this.#kept !== undefined;
+    return this.#outgoing.repeatable;
   }
 
   get requestSent(): boolean {
-    return this.#halfClosed;
+    return this.#outgoing.ended;
   }
 
   get loop(): Latin1 | undefined {
@@ -263,8 +232,8 @@ class GrpcCall implements UpstreamCaller, GrpcStream {
 
   /** A replay is part of the same call: it is reported once. */
   prepare({ pool }: Endpoint): CallProtocol {
-    if (!this.#reported) this.#observer?.started(pool.name);
-    this.#reported = true;
+    if (this.#stage === "new") this.#observer?.started(pool.name);
+    this.#stage = "called";
     const { head, timeoutMs } = this.#request;
     // The service gets about what is left of the deadline when the request is sent.
     const left = timeoutMs === 0 ? 0 : Math.max(1, timeoutMs - (performance.now() - this.#startedAt));
@@ -278,13 +247,8 @@ class GrpcCall implements UpstreamCaller, GrpcStream {
     const head = { method: this.method, authority: this.#authority, path: this.#request.method, search: "" };
     const start = requestStart(head, this.#scheme, true, this.#request.loop ?? FIRST_HOP);
     const stream = call.openStream(session, start, endToEnd(this.#metadata), UNKNOWN_LENGTH);
-    this.#stream = stream;
-    let takesMore = true;
-    // Everything written so far: what waited for the stream, and what a replay has to repeat.
-    for (const bytes of this.#kept ?? []) takesMore = stream.sendBody(bytes, 0, bytes.length);
-    this.#limitKept();
-    if (this.#halfClosed) stream.sendEnd([]);
-    if (this.#paused) stream.pause();
+    const takesMore = this.#outgoing.sendOn(stream);
+    if (this.#incoming.paused) stream.pause();
     if (takesMore) this.onUpstreamDrain();
   }
 
@@ -296,21 +260,13 @@ class GrpcCall implements UpstreamCaller, GrpcStream {
     });
   }
 
-  /** A replay gets another stream; what is written until then is kept. */
   onSendFailed(): void {
-    this.#resetCode = this.#stream?.resetByPeer;
-    this.#stream = undefined;
+    this.#resetCode = this.#outgoing.detach()?.resetByPeer;
   }
 
   /** Also invoked when a stream has been opened and takes more. */
   onUpstreamDrain(): void {
-    if (!this.#blocked || this.#closed) return;
-    this.#blocked = false;
-    this.#events.onDrain();
-  }
-
-  #limitKept(): void {
-    if (this.#keptBytes > this.#replayBytes) this.#kept = undefined;
+    if (this.#stage !== "over" && this.#outgoing.unblock()) this.#events.onDrain();
   }
 
   // ── response side ──
@@ -318,10 +274,8 @@ class GrpcCall implements UpstreamCaller, GrpcStream {
   onInformational(): void {}
 
   onResponse({ status, headers }: ResponseHead): void {
-    // A call with a response is not replayed.
-    this.#kept = undefined;
-    this.#responseHead = headers;
-    this.#reader.encoding = getHeader(headers, "grpc-encoding");
+    this.#outgoing.forget();
+    this.#incoming.begin(headers);
     if (status === 200 && isGrpc(headers)) return;
     // A service or proxy that rejects a call may give the reason in a gRPC status, but cannot claim that the call succeeded.
     const said = statusIn(headers);
@@ -330,8 +284,8 @@ class GrpcCall implements UpstreamCaller, GrpcStream {
   }
 
   onResponseBody(buffer: Buffer, from: number, to: number): void {
-    if (this.#closed) return;
-    const invalid = this.#reader.push(buffer, from, to);
+    if (this.#stage === "over") return;
+    const invalid = this.#incoming.push(buffer, from, to);
     if (invalid !== undefined) this.reject(invalid);
   }
 
@@ -339,14 +293,13 @@ class GrpcCall implements UpstreamCaller, GrpcStream {
 
   /** The HTTP status is 200 for failures of gRPC too. */
   succeeded(trailers: HeaderList): boolean {
-    return this.#statusOf(trailers).code === STATUS.ok;
+    return this.#incoming.statusOf(trailers).code === STATUS.ok;
   }
 
   onResponseEnd(trailers: HeaderList): void {
-    if (this.#closed) return;
-    const status = this.#statusOf(trailers);
-    if (this.#held.length > 0) this.#end = status;
-    else this.#finishWith(status);
+    if (this.#stage === "over") return;
+    const status = this.#incoming.statusOf(trailers);
+    this.#finish(status.code === STATUS.ok ? undefined : failed(status));
   }
 
   onCallFailure({ code, message, timedOut }: CallFailure): void {
@@ -363,35 +316,20 @@ class GrpcCall implements UpstreamCaller, GrpcStream {
   }
 
   #received(message: Buffer): void {
-    if (this.#closed) return;
-    if (!this.#answered) this.#call.markAnswered();
-    this.#answered = true;
-    if (this.#paused) this.#held.push(message);
-    else this.#events.onMessage(message);
-  }
-
-  /** The status is in the trailers, or in the head of a response without messages. */
-  #statusOf(trailers: HeaderList): GrpcStatus {
-    const inHead = statusIn(this.#responseHead);
-    // Trailers cannot undo a failure in the head.
-    const status = inHead !== undefined && inHead.code !== STATUS.ok ? inHead : (statusIn(trailers) ?? inHead);
-    if (status === undefined)
-      return { code: STATUS.unknown, message: "the service has ended the call without a status" };
-    if (status.code !== STATUS.ok || !this.#reader.incomplete) return status;
-    return { code: STATUS.internal, message: "the service has ended the call within a message" };
-  }
-
-  #finishWith(status: GrpcStatus): void {
-    this.#finish(status.code === STATUS.ok ? undefined : failed(status));
+    if (this.#stage === "over") return;
+    if (this.#stage === "called") this.#call.markAnswered();
+    this.#stage = "answered";
+    this.#events.onMessage(message);
   }
 
   /** The one end of the call; everything after it is ignored. */
   #finish(error: GatewayError | undefined): void {
-    if (this.#closed) return;
-    this.#closed = true;
+    const stage = this.#stage;
+    if (stage === "over") return;
+    this.#stage = "over";
     const reason = error?.cause instanceof Error ? error.cause.message : error?.message;
-    if (this.#reported) this.#observer?.ended(error === undefined ? 200 : null, reason ?? null);
-    if (this.#reader.incomplete && error?.cause instanceof GrpcStatusError) error.cause.unreadable = true;
+    if (stage !== "new") this.#observer?.ended(error === undefined ? 200 : null, reason ?? null);
+    if (this.#incoming.incomplete && error?.cause instanceof GrpcStatusError) error.cause.unreadable = true;
     this.#events.onEnd(error);
   }
 }

@@ -21,8 +21,11 @@ export interface ViaProxy {
 /** What a connection will carry. `raw`: bytes without HTTP. `both`: HTTP/2, or HTTP/1.1 if the server selects that. */
 export type Carries = "http1" | "http2" | "both" | "raw";
 
-/** Opens a connection to the target itself, without TLS and tunnels. `target`: as `targetName` has it. Returns a function that cancels it. */
-export type Connect = (carries: Carries, handler: ConnectHandler, target: string) => () => void;
+/**
+ * Opens a connection to the target itself, without TLS and tunnels, with a protocol that the gateway offers. `target`: as `targetName` has
+ * it. Returns a function that cancels it.
+ */
+export type Connect = (carries: Exclude<Carries, "both">, handler: ConnectHandler, target: string) => () => void;
 
 /** What ALPN offers (RFC 7301), unless the configuration has a list. */
 const OFFERS: Readonly<Record<Carries, readonly string[]>> = {
@@ -81,9 +84,12 @@ export class Dialer {
     handler: ConnectHandler,
     loop: Latin1 = FIRST_HOP,
   ): () => void {
-    if (this.#connect !== undefined) return this.#connect(carries, handler, this.#name);
     const tls = this.#tls;
     const protocols = this.#alpn(carries);
+    if (this.#connect !== undefined) {
+      const chosen = carries === "raw" ? carries : protocols.includes("h2") ? "http2" : "http1";
+      return this.#connect(chosen, handler, this.#name);
+    }
     if (this.#tunnel === undefined) {
       if (tls === undefined) return connect(address, this.#keepAliveDelay, handler);
       return tls.connect(address, this.#host, this.#keepAliveDelay, protocols, handler, () => clock.reached());

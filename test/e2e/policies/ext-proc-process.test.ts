@@ -140,3 +140,38 @@ test("the log says that the service denied or failed, where the policy was writt
   const place = "at binds[0].listeners[0].policies.extProc";
   assert.deepEqual(await logged("/a/200?stream", "x"), [500, `${ended}, ${place}`, "ExtProc"]);
 });
+
+test("an end in the middle of a streamed body is that of the policy with the stream, in either phase and on either side", async () => {
+  const denial = [{ immediate_response: { status: { code: 418 } } }];
+  await using gatewayService = await startProcessor(({ request_body }) => (request_body === undefined ? [] : denial));
+  await using routeService = await startProcessor((question) => {
+    if (question.response_body !== undefined) return "end";
+    return question.response_headers === undefined ? [] : [{ response_headers: {} }];
+  });
+  await using upstream = await echo();
+  const streamed = (requestBodyMode: string, responseBodyMode: string, responseHeaderMode: string): object => ({
+    processingOptions: { requestHeaderMode: "skip", requestBodyMode, responseHeaderMode, responseBodyMode },
+  });
+  const inRoute = config(routeService.port, upstream.port, "route", streamed("none", "fullDuplexStreamed", "send"));
+  const { binds } = inRoute as { binds: { listeners: object[] }[] };
+  const extProc = {
+    host: `127.0.0.1:${gatewayService.port}`,
+    ...streamed("fullDuplexStreamed", "none", "skip"),
+  };
+  Object.assign(binds[0]?.listeners[0] ?? {}, { policies: { extProc } });
+  await using gateway = await TestGateway.start(inRoute);
+  const error = async (path: string, init: RequestInit): Promise<unknown> => {
+    const response = fetch(`http://127.0.0.1:${gateway.port()}${path}`, init);
+    await response.then((answer) => answer.text()).catch(() => "");
+    await gateway.until(() => gateway.lines.some((line) => line["http.path"] === path), `the line of ${path}`);
+    return gateway.lines.find((line) => line["http.path"] === path)?.error;
+  };
+  assert.equal(
+    await error("/a/request", { method: "POST", body: "hello" }),
+    "denied by the processing service: the service denies the request with status 418, at binds[0].listeners[0].policies.extProc",
+  );
+  assert.equal(
+    await error("/b/response", {}),
+    "ext_proc failed: the service ended the call without a message about the response, at binds[0].listeners[0].routes[1].policies.extProc",
+  );
+});

@@ -1,7 +1,7 @@
 /** Configurations and requests for explanations, at random. */
 import { createHash } from "node:crypto";
 import { fc } from "../../helpers/property.ts";
-import { CLIENT_CA, CLIENTS, SERVER, SPIFFE_ID } from "./certificates.ts";
+import { CA_FILE, CLIENTS, SERVER, SPIFFE_ID } from "./certificates.ts";
 import { type Behavior, PLACEHOLDERS } from "./services.ts";
 import { AUDIENCE, ISSUER, KEYS, TOKENS } from "./tokens.ts";
 
@@ -174,12 +174,24 @@ const policies = fc
     ...(attempts !== undefined && { retry: { attempts, backoff: "1ms", codes: [503] } }),
   }));
 
+const backendTLS = { root: CA_FILE, hostname: "backend.test" };
+/** Settings of each kind of backend. */
+const BACKEND_POLICIES = {
+  any: {},
+  http1: { http: { version: "HTTP/1.1" } },
+  http2: { http: { version: "HTTP/2.0" } },
+  tls: { backendTLS },
+  tlsHttp2: { backendTLS, http: { version: "HTTP/2.0" } },
+} as const;
+type BackendKind = keyof typeof BACKEND_POLICIES;
+
 const route = fc
   .record({
     hosts: oneOf<readonly string[]>([6, []], [1, ["a.test"], ["*.test"]]),
     matches: fc.array(match, { minLength: 1, maxLength: 2 }),
     policies,
     weights: fc.constantFrom([1], [1], [1, 3], [0, 1]),
+    backend: oneOf<BackendKind>([4, "any"], [1, "http1", "http2", "tls", "tlsHttp2"]),
     /** Its backend is the group. */
     delegates: fc.constantFrom(false, false, false, true),
   })
@@ -247,8 +259,8 @@ export const written = fc.record({
       fc.subarray(FIELDS, { maxLength: 2 }),
     )
     .map((lists) => lists.flat()),
-  /** `recovers`: after one response with status 503. */
-  backend: oneOf<"works" | "fails" | "recovers">([6, "works"], [1, "fails", "recovers"]),
+  /** `recovers`: after one response with status 503; `talks`: its responses have bodies. */
+  backend: oneOf<"works" | "talks" | "fails" | "recovers">([4, "works"], [2, "talks"], [1, "fails", "recovers"]),
   body: oneOf([2, ""], [1, "k=v"]),
   services: fc.record({
     extAuthz: oneOf<Behavior["extAuthz"]>([3, "allow"], [1, "deny", ...REPLIES]),
@@ -262,6 +274,7 @@ interface ShapeRoute {
   readonly matches: readonly object[];
   readonly policies: object;
   readonly weights: readonly number[];
+  readonly backend: BackendKind;
   readonly delegates: boolean;
 }
 
@@ -278,7 +291,8 @@ export type Written = typeof written extends fc.Arbitrary<infer Value> ? Value :
 
 /** Where the outside of a configuration is, except services. */
 export interface Outside {
-  readonly backend: number;
+  /** Ports of backends. */
+  readonly backends: { readonly plain: number; readonly tls: number };
   /** Where the gateway listens for TLS. */
   readonly tls: number;
 }
@@ -286,10 +300,10 @@ export interface Outside {
 /** A configuration as users write it, with placeholders for the addresses of services. */
 export function userConfig(
   { policies, routes, narrow, group, clientCertificates }: Shape,
-  { backend, tls }: Outside,
+  { backends, tls }: Outside,
 ): object {
   const listOf = (list: readonly ShapeRoute[], prefix: string): object[] =>
-    list.map(({ hosts, matches, policies, weights, delegates }, i) => ({
+    list.map(({ hosts, matches, policies, weights, backend, delegates }, i) => ({
       name: `${prefix}${i}`,
       hostnames: hosts,
       matches,
@@ -298,13 +312,17 @@ export function userConfig(
         delegates && prefix !== "g"
           ? [{ routeGroup: "group" }]
           : // Two names of one address are two endpoints.
-            weights.map((weight, at) => ({ host: `${at === 0 ? "127.0.0.1" : "localhost"}:${backend}`, weight })),
+            weights.map((weight, at) => ({
+              host: `${at === 0 ? "127.0.0.1" : "localhost"}:${backends[backend.startsWith("tls") ? "tls" : "plain"]}`,
+              weight,
+              policies: BACKEND_POLICIES[backend],
+            })),
     }));
   const { certFile, keyFile } = SERVER;
   const settings = {
     cert: certFile,
     key: keyFile,
-    ...(clientCertificates !== undefined && { root: CLIENT_CA, clientCertificates }),
+    ...(clientCertificates !== undefined && { root: CA_FILE, clientCertificates }),
   };
   const listeners = [
     { hostname: "*.test", policies, routes: listOf(routes, "r") },

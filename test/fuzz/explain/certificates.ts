@@ -6,7 +6,9 @@ const ca = new TestCa();
 process.once("exit", () => ca[Symbol.dispose]());
 using stranger = new TestCa("stranger");
 
-export const CLIENT_CA = ca.certFile;
+/** Of clients and backends. */
+export const CA_FILE = ca.certFile;
+export const BACKEND = ca.issue("backend.test");
 export const SERVER = ca.issue("*.test");
 
 export const SPIFFE_ID = "spiffe://cluster.test/ns/shop/sa/cart";

@@ -1,11 +1,9 @@
 /** Real requests and their rehearsals, over generated configurations: for a property test and for `npm run fuzz -- explain`. */
-import { createServer, type IncomingMessage, type Server } from "node:http";
-import type { AddressInfo } from "node:net";
 import { isDeepStrictEqual } from "node:util";
 import { formatOrigin } from "../../../src/base/origin.ts";
 import { createBuckets } from "../../../src/policies/token-buckets/buckets.ts";
 import type { CompiledBind } from "../../../src/proxy/compile/compiled.ts";
-import type { Assumptions } from "../../../src/rehearsal/assumptions.ts";
+import type { AssumedResponse, Assumptions } from "../../../src/rehearsal/assumptions.ts";
 import { BadFacts, factsOfRequest, type RequestFacts } from "../../../src/rehearsal/facts.ts";
 import { type Outcome, Rehearsal } from "../../../src/rehearsal/rehearsal.ts";
 import { type AccessRecord, recordFields } from "../../../src/telemetry/access-record.ts";
@@ -13,6 +11,7 @@ import { freePort } from "../../helpers/free-ports.ts";
 import type { LogLine } from "../../helpers/gateway.ts";
 import { LocalGateway } from "../../helpers/local-gateway.ts";
 import { fc } from "../../helpers/property.ts";
+import { Backends, type Sent } from "./backends.ts";
 import { configuration, type Outside, type Shape, userConfig, type Written, written } from "./cases.ts";
 import { send } from "./client.ts";
 import { type Behavior, StubServices } from "./services.ts";
@@ -23,17 +22,13 @@ const SETTINGS = { sensitiveHeaders: [], perRequest: 1000, sessionKey: new Uint8
 /** More than any request gets. */
 const ATTEMPTS = 9;
 const FAILURE = { status: 503 };
-const STATUSES: Readonly<Record<Written["backend"], readonly number[]>> = {
+const TALK = { headers: { "content-type": "text/plain", "x-b": "3" }, body: "hello, hello, hello" };
+const RESPONSES: Readonly<Record<Written["backend"], readonly AssumedResponse[]>> = {
   works: [],
-  fails: Array.from({ length: ATTEMPTS }, () => FAILURE.status),
-  recovers: [FAILURE.status],
+  talks: Array.from({ length: ATTEMPTS }, () => TALK),
+  fails: Array.from({ length: ATTEMPTS }, () => FAILURE),
+  recovers: [FAILURE],
 };
-
-interface Sent {
-  readonly method: string;
-  readonly target: string;
-  readonly headers: readonly string[];
-}
 
 /** A real outcome that is none of those of the rehearsal. */
 export interface Difference {
@@ -43,50 +38,31 @@ export interface Difference {
   readonly rehearsed: readonly object[];
 }
 
-/** A gateway, its backend and the services of its policies. */
+/** A gateway, its backends and the services of its policies. */
 export class ExplainedGateway {
   /** Requests so far, those that match a route, those that depend on no service or split, and among them those with one outcome. */
   readonly counts = { all: 0, routed: 0, closed: 0, single: 0 };
-  readonly #heads: Sent[];
-  /** Of the next responses of the backend. */
-  readonly #statuses: number[];
-  readonly #backend: Server;
+  readonly #backends: Backends;
   readonly #services: StubServices;
   readonly #outside: Outside;
   readonly #gateway: LocalGateway;
 
-  private constructor(
-    heads: Sent[],
-    backend: Server,
-    services: StubServices,
-    outside: Outside,
-    gateway: LocalGateway,
-    statuses: number[],
-  ) {
-    this.#heads = heads;
-    this.#statuses = statuses;
-    this.#backend = backend;
+  private constructor(backends: Backends, services: StubServices, outside: Outside, gateway: LocalGateway) {
+    this.#backends = backends;
     this.#services = services;
     this.#outside = outside;
     this.#gateway = gateway;
   }
 
   static async start(): Promise<ExplainedGateway> {
-    const heads: Sent[] = [];
-    const statuses: number[] = [];
-    const backend = createServer((request: IncomingMessage, response) => {
-      heads.push({ method: request.method ?? "", target: request.url ?? "", headers: request.rawHeaders });
-      response.sendDate = false;
-      request.resume().once("end", () => response.writeHead(statuses.shift() ?? 200, { "content-length": 0 }).end());
-    });
-    await new Promise<void>((resolve) => backend.listen(0, "127.0.0.1", resolve));
-    const outside = { backend: (backend.address() as AddressInfo).port, tls: await freePort() };
+    const backends = await Backends.start();
+    const outside = { backends: backends.ports, tls: await freePort() };
     const empty = userConfig(
       { policies: {}, routes: [], narrow: [], group: [], clientCertificates: undefined },
       outside,
     );
     const gateway = await LocalGateway.start(empty, { buckets });
-    return new ExplainedGateway(heads, backend, await StubServices.start(), outside, gateway, statuses);
+    return new ExplainedGateway(backends, await StubServices.start(), outside, gateway);
   }
 
   /** Sends the requests and rehearses them; the first difference, if there is one. */
@@ -109,15 +85,15 @@ export class ExplainedGateway {
     { client: { scheme, ...client }, method, host, target, headers, body, backend, services }: Written,
   ): Promise<Pick<Difference, "real" | "rehearsed"> | undefined> {
     const gateway = this.#gateway;
-    const heads = this.#heads;
+    const backends = this.#backends;
     const fields = headers.map((line) => line.split(": ") as [string, string]);
     const url = `${scheme}://${host}${target}`;
     const facts = factsOfRequest({ url, method, headers: fields, body, ...client });
     const bind = rehearsal.bindFor(new URL(`${scheme}://any/`));
     const outcomes = await rehearse(rehearsal, facts, bind, backend, services);
     this.#services.behavior = services;
-    heads.length = 0;
-    this.#statuses.splice(0, ATTEMPTS, ...STATUSES[backend]);
+    backends.sent.length = 0;
+    backends.responses = [...RESPONSES[backend]];
     gateway.takeLines();
     const [response, close] = await send(scheme === "https" ? this.#outside.tls : gateway.port(), facts);
     let lines: readonly LogLine[] = [];
@@ -131,7 +107,7 @@ export class ExplainedGateway {
       ...response,
       headers: stable(response.headers),
       line,
-      sent: heads.map((each) => ({ ...each, headers: stable(each.headers) })),
+      sent: backends.sent.map((each) => ({ ...each, headers: stable(each.headers) })),
     };
     this.counts.all++;
     if (line.route !== undefined) this.counts.routed++;
@@ -151,7 +127,7 @@ export class ExplainedGateway {
   }
 
   async close(): Promise<void> {
-    this.#backend.close().closeAllConnections();
+    this.#backends.close();
     this.#services.close();
     await this.#gateway[Symbol.asyncDispose]();
   }
@@ -189,8 +165,9 @@ async function rehearse(
   );
   const working = Object.keys(said).length === 0 ? open : await outcomesWith(rehearsal, facts, bind, said);
   if (backend === "works" || working.every(({ sent }) => sent.length === 0)) return working;
-  const failing = await outcomesWith(rehearsal, facts, bind, { ...said, response: FAILURE });
-  return backend === "fails" ? failing : [...working, ...failing];
+  const response = backend === "talks" ? TALK : FAILURE;
+  const responding = await outcomesWith(rehearsal, facts, bind, { ...said, response });
+  return backend === "recovers" ? [...working, ...responding] : responding;
 }
 
 /** The outcomes, without assumptions about what the request does not reach. */
@@ -243,10 +220,23 @@ function comparable({ record, sent, received }: Outcome): Compared {
   return {
     status: record?.status,
     headers: stable(received.headers),
-    body: received.body.toString("latin1"),
+    body: bodyOf(received),
     line: lineOf(recordFields(withOrigin(record as AccessRecord))),
     sent: sent.map((each) => ({ ...each, headers: stable(each.headers) })),
   };
+}
+
+/** The body without its framing. */
+function bodyOf({ headers, body }: Outcome["received"]): string {
+  let text = body.toString("latin1");
+  if (!headers.includes("transfer-encoding")) return text;
+  let whole = "";
+  for (let size = Number.parseInt(text, 16); size > 0; size = Number.parseInt(text, 16)) {
+    const from = text.indexOf("\r\n") + 2;
+    whole += text.slice(from, from + size);
+    text = text.slice(from + size + 2);
+  }
+  return whole;
 }
 
 /** An explanation has the origin of an error as data, the line of the access log as a part of its text. */

@@ -45,8 +45,8 @@ function findingsAt(read: Read, listener: ListenerModel, rules: LintedRule[]): R
   return lintRoutes(policies, rules, nameOf).flatMap((finding) => {
     const { route, match, field } = finding;
     const { object, path = [] } = route.origin ?? {};
-    // The matches that are left of an invalid rule are not numbered as those of the object.
-    const isRenumbered = match !== undefined && route.backends.some(({ target }) => target.type === "invalid");
+    // The matches that are left of an invalid rule, in which its backend is all of the rule, are not numbered as those of the object.
+    const isRenumbered = match !== undefined && route.backends.some(({ at }) => at?.length === 0);
     if (object === undefined || isRenumbered) return [];
     const at = [
       ...path,
