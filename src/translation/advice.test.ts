@@ -155,3 +155,15 @@ test("check warns about authentication that lets requests pass, unless an expres
   ])
     assert.ok(!warned(others), JSON.stringify(others));
 });
+
+test("rules about who the client is make up for optional credentials, unless they are in shadow", () => {
+  const rules = [{ require: "has(basicAuth.username)" }];
+  const basicAuth = { mode: "optional", htpasswd: "a:{SHA}W6ph5Mm5Pz8GgiULbPgzG37mj9g=" };
+  const warned = (authorization?: object): boolean => {
+    const policies = { basicAuth, ...(authorization && { authorization }), directResponse: { status: 200 } };
+    const text = stringify({ binds: [{ port: 2, listeners: [{ routes: [{ policies }] }] }] }, { lineWidth: 0 });
+    const { diagnostics } = reportOf(loadConfig({ kind: "text", text }, {}));
+    return diagnostics.some(({ lint }) => lint === "lenient-authentication");
+  };
+  assert.deepEqual([warned(), warned({ rules }), warned({ shadow: true, rules })], [true, false, true]);
+});

@@ -187,6 +187,55 @@ describe("readers", () => {
       assert.equal((await copy)?.toString(), expected);
     }
   });
+
+  test("copy: of what the sender sends, also if a policy replaces or pipes the body meanwhile", async () => {
+    const act = {
+      "new": (body: BufferedBody) => body.replace(Buffer.from("new")),
+      "[123][456]": (body: BufferedBody) => body.through(bracketing),
+    };
+    for (const [sent, change] of Object.entries(act))
+      for (const [limit, expected] of [
+        [6, "123456"],
+        [5, undefined],
+      ] as const) {
+        const { side, body, budget } = bodyOf();
+        const copies = [body.copy(limit), body.copy(6)];
+        receive(body, "123");
+        change(body);
+        side.connect(body);
+        receive(body, "456");
+        body.end([]);
+        assert.deepEqual(
+          (await Promise.all(copies)).map((copy) => copy?.toString()),
+          [expected, "123456"],
+        );
+        assert.equal(side.sent, sent);
+        assert.ok(budget.used <= 8, "copies are no longer counted");
+      }
+  });
+
+  test("copy: bytes beyond the limit are not collected", async () => {
+    const { side, body, budget } = bodyOf();
+    const copy = body.copy(5);
+    body.replace(Buffer.from("new"));
+    side.connect(body);
+    receive(body, "123");
+    assert.equal(budget.used, 6);
+    receive(body, "456");
+    assert.deepEqual([await copy, budget.used], [undefined, 3]);
+  });
+
+  test("copy: none for which the budget has no room", async () => {
+    const { side, body } = bodyOf({ limit: 8 });
+    const copy = body.copy(10);
+    receive(body, "123");
+    body.replace(Buffer.from("new"));
+    side.connect(body);
+    receive(body, "456789");
+    body.end([]);
+    assert.equal(await copy, undefined);
+    assert.equal(side.sent, "new");
+  });
 });
 
 describe("replaced bodies", () => {

@@ -43,6 +43,12 @@ interface Waiter {
   readonly done: (whole: Uint8Array | undefined) => void;
 }
 
+/** Readers of copies, and what has arrived for them. */
+interface Copies {
+  readonly readers: readonly Waiter[];
+  readonly bytes: CollectedBytes;
+}
+
 export class BufferedBody implements IncomingBody, StageOutput, ArrivingBody {
   readonly #message: { readonly headers: HeaderList };
   /** Bytes, UNKNOWN_LENGTH or TUNNEL, as the sender announced them. */
@@ -64,6 +70,8 @@ export class BufferedBody implements IncomingBody, StageOutput, ArrivingBody {
   /** Some bytes have been sent and are no longer held. */
   #lost = false;
   #waiters: Waiter[] = [];
+  /** Of a body that a policy has replaced or piped while copies of it were waited for: their readers, and what arrives for them. */
+  #copies: Copies | undefined;
   /** The reader can do without the whole body, so bytes for which the budget has no room do not end the exchange. */
   #lenient = false;
   #stages: Stages | undefined;
@@ -159,6 +167,7 @@ export class BufferedBody implements IncomingBody, StageOutput, ArrivingBody {
   }
 
   replace(bytes: Uint8Array): void {
+    this.#setCopiesApart();
     this.#replaced = true;
     this.#clear();
     // Counted if there is room, and never rejected: the policy holds the bytes already.
@@ -170,6 +179,7 @@ export class BufferedBody implements IncomingBody, StageOutput, ArrivingBody {
   }
 
   through(make: (sink: BodySink) => BodyStage): void {
+    this.#setCopiesApart();
     const chunks = this.#held.pieces;
     const trailers = this.#trailers;
     const replaced = this.#replaced;
@@ -191,12 +201,14 @@ export class BufferedBody implements IncomingBody, StageOutput, ArrivingBody {
 
   /** False = the source has to wait. */
   receive(buffer: Buffer, from: number, to: number): boolean {
+    if (this.#copies !== undefined) this.#copy(this.#copies, buffer, from, to);
     if (this.#dropsRest || this.#replaced) return true;
     return this.#stages === undefined ? this.#accept(buffer, from, to) : this.#stages.write(buffer, from, to);
   }
 
   /** The last byte has arrived. */
   end(trailers: HeaderList): void {
+    if (this.#copies !== undefined) this.#endCopies(this.#copies.bytes.whole());
     if (this.#stages === undefined) this.#finish(trailers);
     else if (!this.#dropsRest && !this.#replaced) this.#stages.end(trailers);
   }
@@ -341,6 +353,28 @@ export class BufferedBody implements IncomingBody, StageOutput, ArrivingBody {
     const dismissed = this.#waiters.filter(({ limit }) => this.#held.size > limit);
     this.#waiters = this.#waiters.filter(({ limit }) => this.#held.size <= limit);
     for (const { done } of dismissed) done(undefined);
+  }
+
+  /** Policies that act on a body wait for none of its readers but those of copies, which are of what the sender sends. */
+  #setCopiesApart(): void {
+    if (this.#waiters.length === 0 || this.#complete || this.#stages !== undefined) return;
+    this.#copies = { readers: this.#waiters.splice(0), bytes: new CollectedBytes() };
+    for (const piece of this.#held.pieces)
+      if (this.#copies !== undefined) this.#copy(this.#copies, piece, 0, piece.length);
+  }
+
+  #copy({ readers, bytes }: Copies, buffer: Buffer, from: number, to: number): void {
+    const isTooLong = readers.every(({ limit }) => bytes.size + to - from > limit);
+    if (isTooLong || this.#share?.tryTake(to - from) === false) this.#endCopies(undefined);
+    else bytes.append(buffer, from, to);
+  }
+
+  #endCopies(whole: Uint8Array | undefined): void {
+    if (this.#copies === undefined) return;
+    const { readers, bytes } = this.#copies;
+    this.#copies = undefined;
+    this.#share?.give(bytes.size);
+    for (const { limit, done } of readers) done(whole === undefined || whole.length > limit ? undefined : whole);
   }
 
   #answer(whole: Uint8Array | undefined): void {

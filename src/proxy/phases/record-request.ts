@@ -14,8 +14,27 @@ const TRACEPARENT = 55;
 /** What makes a path look like one with parameters or user names, whose values may be secret. */
 const SUSPICIOUS = /[;%@+]/;
 
+/** What is recorded of an exchange. */
+type Recorded = Readonly<
+  Pick<
+    Exchange,
+    | "bind"
+    | "call"
+    | "downstream"
+    | "grpc"
+    | "request"
+    | "requestId"
+    | "requestSide"
+    | "responseSide"
+    | "result"
+    | "selected"
+    | "span"
+    | "startedAt"
+  >
+>;
+
 /** Records an exchange that has ended. `place`: the most specific that it has reached. */
-export function recordRequest(exchange: Exchange, place: Place, recorder: Recorder): void {
+export function recordRequest(exchange: Recorded, place: Place, recorder: Recorder): void {
   const { bind, selected, call, downstream, responseSide, result, request, requestSide, startedAt } = exchange;
   const { names } = recorder;
   const fields = recorder.open(place, startedAt, result.endedAt);

@@ -126,6 +126,31 @@ suite("authorization in shadow", () => {
     client.socket.destroy();
   });
 
+  test("rules over the body see it as it arrived, also if another policy then replaces it", async () => {
+    await using upstream = await echo();
+    const policies = {
+      authorization: { shadow: true, rules: [{ deny: 'string(request.body).contains("drop")' }] },
+      transformations: { request: { body: '"kept"' } },
+    };
+    await using plane = await planeOf({ routes: [{ name: "r", policies, backends: to(upstream.port) }] });
+    const client = await RawPeer.connect(plane.port);
+    client.send("POST /body HTTP/1.1\r\nHost: a\r\nContent-Length: 7\r\n\r\ndrop it");
+    assert.match((await client.message()).body, /content-length: 4/);
+    assert.deepEqual(await shadowOf(plane, "/body"), ["authorization:deny rules[0] is true"]);
+    client.socket.destroy();
+  });
+
+  test("expressions use up a budget of their own", async () => {
+    const rules = (limit: number): string[] => [`request.path.split("").filter(c, c != "x").size() < ${limit}`];
+    const authorization = { shadow: true, rules: rules(1) };
+    const policies = { ...OK, authorization, transformations: { response: { set: { "x-size": rules(500)[0] } } } };
+    await using plane = await planeOf({ routes: [{ name: "r", policies }] });
+    const path = `/${"a".repeat(200)}`;
+    const response = await RawPeer.ask(plane.port, `GET ${path} HTTP/1.1\r\nHost: a\r\n\r\n`);
+    assert.deepEqual(valuesOf(response, "x-size"), ["true"]);
+    assert.deepEqual(await shadowOf(plane, path), ["authorization:deny no allow rule is true"]);
+  });
+
   test("a request whose body does not arrive is undecided", async () => {
     await using upstream = await RawUpstream.listen();
     const policies = { authorization: { shadow: true, rules: [{ deny: "size(request.body) > 3" }] } };
@@ -224,7 +249,7 @@ suite("credentials in shadow", () => {
     await using upstream = await echo();
     const policies = {
       jwtAuth: { shadow: true, mode: "strict", issuer: ISSUER, jwks },
-      authorization: { shadow: true, rules: ['jwt.sub == "bob"'] },
+      authorization: { shadow: true, rules: [{ deny: 'jwt.sub == "alice"' }] },
       transformations: { request: { set: { "x-sub": "jwt.sub" } } },
     };
     await using plane = await planeOf({ routes: [{ name: "r", policies, backends: to(upstream.port) }] });
@@ -232,13 +257,31 @@ suite("credentials in shadow", () => {
       const request = `GET ${path} HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${token}\r\n\r\n`;
       const { body } = await RawPeer.ask(plane.port, request);
       assert.equal(body, `GET ${path} HTTP/1.1|host: a|authorization: Bearer ${token}`);
-      assert.deepEqual(await shadowOf(plane, path), ["authorization:deny no allow rule is true"]);
+      assert.deepEqual(await shadowOf(plane, path), ['authorization:deny rules[0] is true (jwt.sub: "alice")']);
       const { "jwt.sub": subject } = await plane.logged(`"${path}"`);
       assert.equal(subject, undefined);
     }
     const [status, shadow] = await ask(plane, "/none");
     assert.equal(status, 200);
-    assert.match(String(shadow), /^jwtAuth:deny .*,authorization:deny no allow rule is true$/);
+    assert.match(String(shadow), /^jwtAuth:deny [^,]*$/);
+  });
+
+  test("rules that wait for a token decide about the request as it was at their turn", async () => {
+    const { privateKey, publicKey } = await generateKeyPair("ES256");
+    const jwks = JSON.stringify({ keys: [{ ...(await exportJWK(publicKey)), kid: "k" }] });
+    const signed = new SignJWT({ sub: "alice" }).setProtectedHeader({ alg: "ES256", kid: "k" }).setIssuer(ISSUER);
+    const token = await signed.setExpirationTime("5m").sign(privateKey);
+    await using upstream = await echo();
+    const policies = {
+      jwtAuth: { shadow: true, mode: "strict", issuer: ISSUER, jwks },
+      authorization: { shadow: true, ...DENY },
+      requestHeaderModifier: { remove: ["x-a", "authorization"] },
+    };
+    await using plane = await planeOf({ routes: [{ name: "r", policies, backends: to(upstream.port) }] });
+    const request = `GET /x HTTP/1.1\r\nHost: a\r\nX-A: 1\r\nAuthorization: Bearer ${token}\r\n\r\n`;
+    assert.equal((await RawPeer.ask(plane.port, request)).body, "GET /x HTTP/1.1|host: a");
+    const shadow = await shadowOf(plane, "/x");
+    assert.deepEqual(shadow, ['authorization:deny rules[0] is true (request.headers["x-a"]: "1")']);
   });
 
   test("a password is hashed after the request has been passed on", async () => {
