@@ -21,6 +21,8 @@ export interface Row {
   readonly snapshot: Snapshot | undefined;
   /** The content-encodings of the request and the response as of this row. */
   readonly encodings: { readonly request: string; readonly response: string };
+  /** A problem of the client: not an event of the trace. */
+  readonly ofClient?: true;
 }
 
 interface Snapshot {
@@ -68,7 +70,7 @@ export function rowsOf(events: readonly Fields[]): readonly Row[] {
 
 /** A row for a problem of the client: the stream broke, the request could not be sent. */
 export function problemRow(text: string, before: Row | undefined): Row {
-  return rowOf({ severity: "error", message: { type: "message", text } }, before);
+  return { ...rowOf({ severity: "error", message: { type: "message", text } }, before), ofClient: true };
 }
 
 function numberOf(value: unknown): number | undefined {

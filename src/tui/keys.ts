@@ -2,11 +2,13 @@ import type { Key } from "ink";
 import type { Action, State } from "./reducer.ts";
 
 /** A key with an effect outside the state. */
-export type Command = "quit" | "interrupt" | "suspend" | "copy";
+export type Command = "quit" | "interrupt" | "suspend" | "copy" | "copyCurl" | "save";
 
 const LETTERS: Readonly<Record<string, Action | Command>> = {
   q: "quit",
   c: "copy",
+  y: "copyCurl",
+  w: "save",
   e: { type: "modeChosen", mode: "raw" },
   s: { type: "modeChosen", mode: "snapshot" },
   d: { type: "modeChosen", mode: "diff" },
@@ -41,6 +43,8 @@ export const HELP: readonly { readonly keys: string; readonly does: string; read
   { keys: "t", does: "details: all decisions about the request as a tree" },
   { keys: "f", does: "YAML or JSON", short: "f: format" },
   { keys: "c", does: "copy the details to the clipboard", short: "c: copy" },
+  { keys: "y", does: "copy the request as a curl command" },
+  { keys: "w", does: "save the trace to a file in the current folder", short: "w: save" },
   { keys: "Ctrl-Z", does: "suspend; fg comes back" },
 ];
 

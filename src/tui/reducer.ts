@@ -18,6 +18,8 @@ import { type Layout, layoutOf, listSize, type Pane, type Size } from "./layout.
 
 export interface State {
   readonly title: string;
+  /** The trace shows secrets: it was opened with `--reveal`. */
+  readonly revealed: boolean;
   readonly rows: readonly Row[];
   /** Index into `rows`; 0 while `rows` is empty. */
   readonly selected: number;
@@ -50,6 +52,7 @@ export type Action =
   | { readonly type: "event"; readonly event: Fields }
   | { readonly type: "problem"; readonly text: string }
   | { readonly type: "progress"; readonly text: string }
+  | { readonly type: "headed"; readonly text: string; readonly revealed: boolean }
   | { readonly type: "titled"; readonly title: string }
   | { readonly type: "ended" }
   | { readonly type: "resized"; readonly size: Size }
@@ -64,9 +67,10 @@ export type Action =
   | { readonly type: "searchClosed"; readonly find: boolean }
   | { readonly type: "foundNext"; readonly what: "match" | "problem"; readonly forward: boolean };
 
-export function initialState(title: string, size: Size): State {
+export function initialState(title: string, size: Size, revealed = false): State {
   return {
     title,
+    revealed,
     rows: [],
     selected: 0,
     eventsTop: 0,
@@ -93,6 +97,8 @@ export function reduce(state: State, action: Action): State {
       return append(state, problemRow(action.text, state.rows.at(-1)));
     case "progress":
       return { ...state, progress: action.text };
+    case "headed":
+      return { ...state, progress: action.text, revealed: action.revealed };
     case "titled":
       return { ...state, title: action.title };
     case "ended":

@@ -193,7 +193,16 @@ const POLICIES: Readonly<Record<RequestPolicyKind, string>> = {
       { mode: "permissive", kid: "2024-1" },
     ],
     keysNotFetched: [{ mode: "strict", issuer: "https://issuer.example" }],
-    invalidToken: [{ mode: "strict", why: '"exp" claim timestamp check failed' }],
+    invalidToken: [
+      { mode: "strict", fault: { code: "expired", at: 1_800_000_000 } },
+      { mode: "strict", fault: { code: "notYetValid", at: 1e300 } },
+      { mode: "permissive", fault: { code: "missingClaim", claim: "sub" } },
+      { mode: "strict", fault: { code: "wrongClaim", claim: "aud", value: '["a"]' } },
+      { mode: "strict", fault: { code: "signature" } },
+      { mode: "strict", fault: { code: "assumed" } },
+      { mode: "strict", fault: { code: "unverifiable" } },
+      { mode: "strict", fault: { code: "malformed", why: "Invalid Compact JWS" } },
+    ],
   }),
   localRateLimit: texts(localRateLimit.decisions, {
     admitted: [{ limit, remaining: 3 }],

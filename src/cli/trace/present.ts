@@ -1,9 +1,9 @@
-import { open } from "node:fs/promises";
 import type { Fields } from "../../base/fields.ts";
 import { traceFileText } from "../../report/trace-file.ts";
 import { type Context, write } from "../runner/context.ts";
 import type { OptionSpecs } from "../runner/define-command.ts";
-import { CliError, describe, usage } from "../runner/errors.ts";
+import { usage } from "../runner/errors.ts";
+import { TraceFile } from "./save.ts";
 import type { TraceItem, TraceSource, TraceView } from "./source.ts";
 
 /** Options that choose how a trace is shown. */
@@ -47,42 +47,27 @@ interface Presentation {
   readonly format: Format | undefined;
   /** The file for the whole trace; with `-` it goes to standard output, and nothing is shown. */
   readonly save?: string | undefined;
-  /** The trace was opened with `--reveal`. */
-  readonly revealed?: boolean;
 }
 
 /** Shows a trace, and saves it if asked: also one that broke, or that the user has interrupted. */
 export async function present(
   source: TraceSource,
-  { format, save, revealed = false }: Presentation,
+  { format, save }: Presentation,
   context: Context,
   loadTraceView: () => Promise<TraceView>,
 ): Promise<void> {
   if (save === undefined) return show(source, format, context, loadTraceView);
-  // A path that cannot be written fails before the request is over. The old content stays until there is a trace.
-  const file = save === "-" ? undefined : await open(save, "a", PRIVATE).catch(unwritable(save));
+  const file = save === "-" ? undefined : await TraceFile.open(save);
   const events: Fields[] = [];
   const kept = { ...source, items: keeping(source.items, events) };
+  const { revealed = false } = source;
   try {
     if (file === undefined) await printRaw(kept, context, true);
     else await show(kept, format, context, loadTraceView);
   } finally {
-    const text = events.length === 0 ? undefined : traceFileText(events, revealed);
-    if (file === undefined) await write(context.stdout, text ?? "");
-    else {
-      if (text !== undefined) await file.truncate().then(() => file.writeFile(text), unwritable(save));
-      await file.close();
-    }
+    if (file !== undefined) await file.end(events, revealed);
+    else if (events.length > 0) await write(context.stdout, traceFileText(events, revealed));
   }
-}
-
-/** A trace may hold what only its owner should read: bodies, and with `--reveal` secrets. */
-const PRIVATE = 0o600;
-
-function unwritable(path: string): (error: unknown) => never {
-  return (error) => {
-    throw new CliError("failure", `cannot write the trace file ${path}: ${describe(error)}`, { cause: error });
-  };
 }
 
 async function* keeping(items: AsyncIterable<TraceItem>, events: Fields[]): AsyncGenerator<TraceItem> {

@@ -43,6 +43,8 @@ function undecodable(raw: string, where: string, why: string): CliError {
 export interface TraceSource {
   /** Shown in the title until an item of kind `source`: `http://localhost:15000`, `gateway/web`, a file name. */
   readonly title: string;
+  /** The trace was opened with `--reveal`; of a file, its header says so. */
+  readonly revealed?: boolean;
   /** Ends when the stream does; throws when it breaks. */
   readonly items: AsyncIterable<TraceItem>;
 }

@@ -16,7 +16,7 @@ import { placeText } from "../shared/credentials/places.ts";
 import { afterRequestBody } from "../shared/expressions.ts";
 import { kidsOf } from "./keys.ts";
 import type { JwtAuth } from "./schema.ts";
-import { type ProviderAt, type TokenProblem, TokenRejection, TokenVerifier } from "./verifier.ts";
+import { type ProviderAt, type TokenFault, type TokenProblem, TokenRejection, TokenVerifier } from "./verifier.ts";
 
 type JwtDecision =
   | { readonly code: "valid" }
@@ -28,6 +28,33 @@ const refused = (reason: string, mode: JwtAuth["mode"]): Told =>
     ? failed(`${reason}, which mode permissive allows`, { valid: false, reason })
     : rejected(reason, { valid: false, reason });
 
+function faultText(fault: TokenFault): string {
+  switch (fault.code) {
+    case "expired":
+      return `it expired at ${timeOf(fault.at)}`;
+    case "notYetValid":
+      return `it is not valid before ${timeOf(fault.at)}`;
+    case "missingClaim":
+      return `it has no claim ${fault.claim}`;
+    case "wrongClaim":
+      return `its claim ${fault.claim} is ${fault.value}, which is not accepted`;
+    case "signature":
+      return "its signature does not match the key";
+    case "assumed":
+      return "that is assumed";
+    case "unverifiable":
+      return "it cannot be verified";
+    case "malformed":
+      return fault.why;
+  }
+}
+
+/** Clients can send any number. */
+function timeOf(seconds: number): string {
+  const date = new Date(seconds * 1000);
+  return Number.isNaN(date.getTime()) ? String(seconds) : date.toISOString();
+}
+
 const decisions = new Decisions<JwtDecision>("jwt", {
   valid: () => applied("the token is valid", { valid: true }),
   missing: ({ mode, place }) =>
@@ -38,7 +65,7 @@ const decisions = new Decisions<JwtDecision>("jwt", {
   unknownKey: ({ kid, mode }) => refused(`the token uses the unknown key ${JSON.stringify(kid)}`, mode),
   keysNotFetched: ({ issuer, mode }) =>
     refused(`the key set of the issuer ${JSON.stringify(issuer)} has not been fetched yet`, mode),
-  invalidToken: ({ why, mode }) => refused(`the token is invalid or malformed: ${why}`, mode),
+  invalidToken: ({ fault, mode }) => refused(`the token is invalid or malformed: ${faultText(fault)}`, mode),
 });
 
 export const jwtAuth = definePolicy({
@@ -89,7 +116,7 @@ function prepare(config: JwtAuth, cel: CelEnvironment): (deps: PolicyDeps) => Po
       const token = finder.find(context);
       const assumed = assumedCredential?.("jwt", token, context.request.headers);
       if (assumed === "invalid")
-        return reject(context, new TokenRejection({ code: "invalidToken", why: "that is assumed" }), undefined);
+        return reject(context, new TokenRejection({ code: "invalidToken", fault: { code: "assumed" } }), undefined);
       if (assumed !== undefined) return accept(context, token ?? "", assumed);
       if (token === undefined || token === "") {
         const decision = { code: "missing", mode, place } as const;

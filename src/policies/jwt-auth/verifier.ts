@@ -30,12 +30,23 @@ interface VerifiedToken {
   readonly until: number;
 }
 
-/** Why a token is rejected. `why`: the library's words, which may contain names from the token. */
+/** What is wrong with a token whose key is known. Values and names from it are shortened and printable. */
+export type TokenFault =
+  /** `at`: Unix seconds. */
+  | { readonly code: "expired" | "notYetValid"; readonly at: number }
+  | { readonly code: "missingClaim"; readonly claim: string }
+  /** `value`: as JSON. */
+  | { readonly code: "wrongClaim"; readonly claim: string; readonly value: string }
+  | { readonly code: "signature" | "assumed" | "unverifiable" }
+  /** In the library's words. */
+  | { readonly code: "malformed"; readonly why: string };
+
+/** Why a token is rejected. */
 export type TokenProblem =
   | { readonly code: "noKeyId" }
   | { readonly code: "unknownKey"; readonly kid: string }
   | { readonly code: "keysNotFetched"; readonly issuer: string }
-  | { readonly code: "invalidToken"; readonly why: string };
+  | { readonly code: "invalidToken"; readonly fault: TokenFault };
 
 /** A rejected token. */
 export class TokenRejection extends Error {
@@ -144,9 +155,23 @@ function optionsOf(
 function rejection(error: unknown): TokenRejection {
   if (error instanceof TokenRejection) return error;
   const known = error instanceof errors.JOSEError || error instanceof TypeError;
-  // Some of their messages contain names from the token.
-  const why = known ? printable(error.message, MAX_WHY) : "it cannot be verified";
-  return new TokenRejection({ code: "invalidToken", why }, known ? undefined : error);
+  const fault = known ? faultOf(error) : ({ code: "unverifiable" } as const);
+  return new TokenRejection({ code: "invalidToken", fault }, known ? undefined : error);
+}
+
+function faultOf(error: Error): TokenFault {
+  if (error instanceof errors.JWSSignatureVerificationFailed) return { code: "signature" };
+  if (error instanceof errors.JWTExpired || error instanceof errors.JWTClaimValidationFailed) {
+    const { claim, reason, payload } = error;
+    const value = payload[claim];
+    if (reason === "missing") return { code: "missingClaim", claim };
+    if (typeof value === "number" && claim === "exp") return { code: "expired", at: value };
+    if (typeof value === "number" && claim === "nbf") return { code: "notYetValid", at: value };
+    if (claim === "iss" || claim === "aud")
+      return { code: "wrongClaim", claim, value: printable(JSON.stringify(value), MAX_SHOWN) };
+  }
+  // Some of these messages contain names from the token.
+  return { code: "malformed", why: printable(error.message, MAX_WHY) };
 }
 
 /** Printable and short: the client wrote it. */

@@ -9,21 +9,49 @@ import { type RedactedTarget, redactTarget } from "../../base/redaction.ts";
 import type { ClientConnection } from "../../http/stream.ts";
 import { shadowKey } from "../../policies/contract/shadow.ts";
 import type { ShadowDecision } from "../../policies/contract/types.ts";
+import type { AccessLog } from "../../telemetry/access-log.ts";
 import type { AccessRecord } from "../../telemetry/access-record.ts";
 import { severityOf } from "../../trace/tracer.ts";
 import type { CompiledBind } from "../compile/compiled.ts";
 import { originInFrontend } from "../compile/provenance.ts";
 import type { SeriesCache } from "../compile/series-cache.ts";
 import type { Exchange } from "../exchange/exchange.ts";
+import type { Result } from "../exchange/result.ts";
 import type { Services } from "../services/services.ts";
 import { isLogged, logAccess } from "../telemetry/log-access.ts";
 import { recordRequest } from "./record-request.ts";
 
-/** An exchange that is only read. */
-type Over = Readonly<Omit<Exchange, "close" | "endPhase" | "start">>;
+/** What decides about the labels of metrics. */
+type Chosen = Readonly<Pick<Exchange, "bind" | "selected">>;
+/** What metrics count of a request. */
+type Counted = Readonly<
+  Pick<Exchange, "call" | "grpc" | "request" | "responseSide" | "result" | "services" | "shown" | "startedAt">
+>;
+/** What log and spans tell of a request. */
+type Told = Chosen &
+  Readonly<
+    Pick<
+      Exchange,
+      | "call"
+      | "downstream"
+      | "grpc"
+      | "policyState"
+      | "request"
+      | "requestId"
+      | "requestSide"
+      | "responseSide"
+      | "result"
+      | "services"
+      | "shown"
+      | "span"
+      | "startedAt"
+      | "variables"
+    >
+  >;
+type Over = Told & Readonly<Pick<Exchange, "trace">>;
 
 /** Runs once: `close` first, so that callbacks of policies see the exchange as ended and nothing starts again. */
-export function finish(exchange: Exchange): undefined {
+export function finish(exchange: Over & Pick<Exchange, "close">): undefined {
   exchange.close();
   const { services, result, policyState } = exchange;
   const { shadowed } = policyState;
@@ -46,7 +74,7 @@ function reportAfter(pending: Promise<void>, exchange: Over): void {
 function report(exchange: Over, endedAt?: number): void {
   const { services, result, bind, span, trace, responseSide, policyState } = exchange;
   const { shadowed } = policyState;
-  if (shadowed !== undefined) countShadows(exchange, shadowed.decisions);
+  if (shadowed !== undefined) countShadows(shadowed.decisions, seriesOf(exchange));
   if (span !== undefined || isLogged(bind, services.accessLog)) record(exchange, endedAt);
   trace?.finished(
     result.status === 0 ? null : result.status,
@@ -56,13 +84,12 @@ function report(exchange: Over, endedAt?: number): void {
   );
 }
 
-function countShadows(exchange: Over, decisions: readonly ShadowDecision[]): void {
-  const series = seriesOf(exchange);
+function countShadows(decisions: readonly ShadowDecision[], series: SeriesCache): void {
   for (const { kind, verdict } of decisions) series.shadowDecisions(kind, verdict).count++;
 }
 
 /** Counts the request with the most specific labels: those of its backend, otherwise of route, listener or bind. */
-function count(exchange: Over, cache: SeriesCache): void {
+function count(exchange: Counted, cache: SeriesCache): void {
   const { services, request, result, startedAt, call, responseSide } = exchange;
   const { status, reason, endedAt } = result;
   const custom = services.customLabels?.read(exchange.shown);
@@ -79,13 +106,13 @@ function count(exchange: Over, cache: SeriesCache): void {
   services.upstreamCall.observe((call.answeredAt - call.startedAt) / 1000);
 }
 
-function seriesOf({ selected, bind }: Over): SeriesCache {
+function seriesOf({ selected, bind }: Chosen): SeriesCache {
   const { backend, reachedBackend, route, listener } = selected;
   return ((reachedBackend ? backend : undefined) ?? route ?? listener ?? bind).series;
 }
 
 /** Writes the line of the access log and exports the record and the spans. */
-function record(exchange: Over, endedAt = Date.now()): void {
+function record(exchange: Told, endedAt = Date.now()): void {
   const { bind, services, span, request } = exchange;
   const facts = factsOf(exchange, endedAt);
   logAccess(withGrpcFailure(facts, exchange), bind, services.accessLog, exchange);
@@ -95,15 +122,15 @@ function record(exchange: Over, endedAt = Date.now()): void {
 /**
  * A failed call has status 200, so its line would look like a success, whoever has responded. Spans have the status of the call instead.
  */
-function withGrpcFailure(facts: AccessRecord, { grpc, responseSide: { grpcStatus } }: Over): AccessRecord {
+function withGrpcFailure(facts: AccessRecord, { grpc, responseSide: { grpcStatus } }: Told): AccessRecord {
   if (grpc === "no" || facts.error !== undefined || grpcStatus === 0) return facts;
   const ended = facts.reason === "Upstream" ? "the backend ended the call" : "the call ended";
   return { ...facts, error: `${ended} with ${grpcEndText(grpcStatus)}` };
 }
 
 /** The fields of the access log, which spans and exported log records share. */
-function factsOf(exchange: Over, time: number): AccessRecord {
-  const { request, downstream, selected, call, responseSide, result, span, policyState } = exchange;
+function factsOf(exchange: Told, time: number): AccessRecord {
+  const { request, downstream, selected, call, responseSide, result, span, policyState, services } = exchange;
   const { found, shadowed } = policyState;
   const attempts = call?.attempts ?? 0;
   return {
@@ -127,28 +154,33 @@ function factsOf(exchange: Over, time: number): AccessRecord {
     protocol: "http",
     retryAttempt: attempts > 1 ? attempts - 1 : undefined,
     error: result.error,
-    origin: originOfError(result, exchange),
+    origin: originOfError(result, exchange, services.accessLog),
     code: result.code,
     reason: result.reason,
-    shadow: shadowed && shownShadows(shadowed.decisions, exchange),
+    shadow: shadowed && shownShadows(shadowed.decisions, exchange, services.accessLog),
     bytesReceived: downstream.bodyBytes,
     bytesSent: responseSide.bytes,
     durationMs: result.endedAt - exchange.startedAt,
   };
 }
 
-function originOfError({ error, code, decider }: Over["result"], exchange: Over): Origin | undefined {
-  const { bind, selected, services } = exchange;
-  if (error === undefined || !services.accessLog.explains) return undefined;
+function originOfError(
+  { error, code, decider }: Result,
+  { bind, selected }: Chosen,
+  log: AccessLog,
+): Origin | undefined {
+  if (error === undefined || !log.explains) return undefined;
   return bind.provenance.ofError(code, decider, selected, bind.frontend);
 }
 
 /** `authorization:deny …` for each shadow policy that does not allow the request, without repetitions by retries; undefined if all do. */
-function shownShadows(decisions: readonly ShadowDecision[], exchange: Over): readonly string[] | undefined {
-  const { bind, selected, services } = exchange;
+function shownShadows(
+  decisions: readonly ShadowDecision[],
+  { bind, selected }: Chosen,
+  log: AccessLog,
+): readonly string[] | undefined {
   const texts = decisions.flatMap(({ kind, phase, rule, verdict, code, reason }) => {
     if (verdict === "allow") return [];
-    const log = services.accessLog;
     const origin = log.explains
       ? bind.provenance.ofPolicy({ policy: shadowKey(kind), phase, rule }, selected)
       : undefined;
@@ -159,7 +191,7 @@ function shownShadows(decisions: readonly ShadowDecision[], exchange: Over): rea
 }
 
 /** Path and query as the client sent them, with its secrets redacted. */
-function redactedTarget({ requestSide, bind }: Over): RedactedTarget {
+function redactedTarget({ requestSide, bind }: Told): RedactedTarget {
   const { arrivedTarget } = requestSide;
   return redactTarget(arrivedTarget, bind.policies.credentials.parametersOf(arrivedTarget));
 }

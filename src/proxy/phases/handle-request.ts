@@ -24,8 +24,8 @@ import type { Services } from "../services/services.ts";
 import { attempt } from "./attempt.ts";
 import { finish } from "./finish.ts";
 import { matchRoute } from "./match-route.ts";
-import { answerInstead, blame, respond } from "./respond.ts";
-import { afterAttempt } from "./retry.ts";
+import { type Answering, answerInstead, blame, respond } from "./respond.ts";
+import { type Attempted, afterAttempt } from "./retry.ts";
 import { backendPolicies, gatewayPolicies, responsePolicies, routePolicies } from "./run-policies.ts";
 import { selectBackend } from "./select-backend.ts";
 import { selectListener } from "./select-listener.ts";
@@ -39,7 +39,7 @@ interface PhaseSpec {
 export const PHASES: readonly PhaseSpec[] = [
   // The protocol engine has read, checked and normalized the head before an exchange exists.
   { name: "accept", run: accept },
-  { name: "select-listener", run: chooseListener },
+  { name: "select-listener", run: selectListener },
   { name: "gateway-policies", run: gatewayPolicies },
   { name: "match-route", run: matchRoute },
   { name: "route-policies", run: routePolicies },
@@ -62,6 +62,9 @@ const RESPONSE_POLICIES = ATTEMPT + 1;
 const RESPOND = RESPONSE_POLICIES + 1;
 const FINISH = RESPOND + 1;
 
+/** Where an exchange is; an event ends its phase. */
+type AtPhase = Pick<Exchange, "endPhase" | "phase">;
+
 const LIFECYCLE: Lifecycle = { phases: PHASES, endPhase };
 
 /** Opens the exchange of a request; `start` begins its first phase. */
@@ -77,7 +80,8 @@ export function openExchange(
 /**
  * The loop over the phases, and over the attempts at the backend: acts on the result of the current phase, then runs the next one. It is
  * synchronous until a phase waits, because most requests wait for the upstream only, and a promise for each phase would cost a turn of
- * the microtask queue. Calls nest: an event that comes while a phase runs ends that phase here, and runs the next ones.
+ * the microtask queue. Calls nest: an event that comes while a phase runs ends that phase here, and runs the next ones. Only this loop
+ * has the whole exchange; each phase, and what follows one, takes the parts that it touches.
  */
 function endPhase(exchange: Exchange, ended: PhaseResult): void {
   let result = ended;
@@ -103,31 +107,37 @@ function endPhase(exchange: Exchange, ended: PhaseResult): void {
       // An event has ended the phase meanwhile: a body stage may have responded, for example.
       if (exchange.phase !== phase) return;
     } catch (error) {
-      result = asGatewayError(exchange, error);
+      result = asGatewayError(error, exchange.services.log);
     }
   }
 }
 
 /** Waits for policies. The request's deadline starts here for policies before the attempt; the attempt has its own timers. */
-function waitFor(exchange: Exchange, result: Promise<undefined | LocalReply>): void {
+function waitFor(
+  exchange: AtPhase & Pick<Exchange, "deadlines" | "services">,
+  result: Promise<undefined | LocalReply>,
+): void {
   const { phase } = exchange;
   if (phase < ATTEMPT) exchange.deadlines.start();
   // The deadline may have passed, or the client may have left meanwhile.
   const end = (outcome: PhaseResult): void => {
-    if (exchange.phase === phase) endPhase(exchange, outcome);
+    if (exchange.phase === phase) exchange.endPhase(outcome);
   };
-  result.then(end, (error: unknown) => end(asGatewayError(exchange, error)));
+  result.then(end, (error: unknown) => end(asGatewayError(error, exchange.services.log)));
 }
 
 // ── after an attempt ──
 
-function follow(exchange: Exchange, outcome: AttemptOutcome): undefined | GatewayError | Retry {
+function follow(exchange: Attempted & AtPhase, outcome: AttemptOutcome): undefined | GatewayError | Retry {
   // Once the response's head has been passed on, the rest of the response cannot come from elsewhere.
   return exchange.phase > ATTEMPT && outcome !== ANSWERED ? outcome.error : afterAttempt(exchange, outcome);
 }
 
 /** Drops what the attempt has brought, and goes back to select-backend after a while. */
-function backOff(exchange: Exchange, { afterMs }: Retry): void {
+function backOff(
+  exchange: AtPhase & Pick<Exchange, "call" | "deadlines" | "onClose" | "responseSide">,
+  { afterMs }: Retry,
+): void {
   exchange.responseSide.discard();
   exchange.call?.discardResponse();
   // The response may have stopped it.
@@ -136,7 +146,7 @@ function backOff(exchange: Exchange, { afterMs }: Retry): void {
     // The deadline may have passed meanwhile.
     if (exchange.phase !== ATTEMPT) return;
     exchange.phase = ROUTE_POLICIES;
-    endPhase(exchange, undefined);
+    exchange.endPhase(undefined);
   }, afterMs);
   exchange.onClose(() => clearTimeout(timer));
 }
@@ -147,7 +157,7 @@ function backOff(exchange: Exchange, { afterMs }: Retry): void {
  * The error or reply becomes the response and passes through the response policies, so errors get CORS and security headers too. Those
  * of a response policy do not pass through them again. Returns the phase that follows.
  */
-function replaceResponse(exchange: Exchange, answer: GatewayError | LocalReply): number {
+function replaceResponse(exchange: Answering & AtPhase, answer: GatewayError | LocalReply): number {
   exchange.call?.abandon();
   answerInstead(exchange, answer);
   return exchange.phase < RESPONSE_POLICIES ? RESPONSE_POLICIES : RESPOND;
@@ -157,7 +167,10 @@ function replaceResponse(exchange: Exchange, answer: GatewayError | LocalReply):
  * The response's head has been sent. A gRPC call ends with a status; for other responses, only closing the connection shows the client
  * that the body is incomplete.
  */
-function cutResponse(exchange: Exchange, answer: GatewayError | LocalReply): typeof WAIT | typeof GONE {
+function cutResponse(
+  exchange: Answering & Pick<Exchange, "downstream">,
+  answer: GatewayError | LocalReply,
+): typeof WAIT | typeof GONE {
   exchange.call?.abandon();
   if (answer instanceof GatewayError) {
     blame(exchange, answer);
@@ -168,17 +181,21 @@ function cutResponse(exchange: Exchange, answer: GatewayError | LocalReply): typ
 }
 
 /** A defect is logged with its stack; the client and the access log get the text of TG_INTERNAL only. */
-function asGatewayError(exchange: Exchange, error: unknown): GatewayError {
+function asGatewayError(error: unknown, log: Services["log"]): GatewayError {
   const known = error instanceof GatewayError ? error : new GatewayError("TG_INTERNAL", undefined, error);
-  if (known.code === "TG_INTERNAL")
-    exchange.services.log.error("a request failed inside the gateway", { error: asError(error) });
+  if (known.code === "TG_INTERNAL") log.error("a request failed inside the gateway", { error: asError(error) });
   return known;
 }
 
-// ── phases without a separate file ──
+// ── the first phase ──
 
 /** Checks what the protocol engine cannot check, and adds the fields about the request's origin. */
-function accept(exchange: Exchange): undefined {
+function accept(
+  exchange: Pick<
+    Exchange,
+    "bind" | "deadlines" | "downstream" | "grpc" | "request" | "requestId" | "services" | "trace"
+  >,
+): undefined {
   const { request, downstream, bind, services } = exchange;
   const { method } = request;
   exchange.trace?.requestSnapshot("initial request");
@@ -196,13 +213,4 @@ function accept(exchange: Exchange): undefined {
   if (method !== "POST" || !isGrpc(request.headers)) return;
   exchange.grpc = "sent";
   exchange.deadlines.startGrpc();
-}
-
-/** Begins the span even if no listener matches: such requests may be sampled too. */
-function chooseListener(exchange: Exchange): undefined {
-  try {
-    return selectListener(exchange);
-  } finally {
-    exchange.span = exchange.bind.tracing?.begin(exchange);
-  }
 }

@@ -9,7 +9,7 @@ import type { Exchange } from "../exchange/exchange.ts";
 import { WAIT } from "../exchange/phase-result.ts";
 
 /** What a response that the gateway makes may read and set. */
-type Answering = Pick<Exchange, "call" | "deadlines" | "request" | "responseSide" | "result" | "told">;
+export type Answering = Pick<Exchange, "call" | "deadlines" | "request" | "responseSide" | "result" | "told">;
 
 /** Sends the response's head and the body as it arrives; the exchange continues when the end of the body has been sent. */
 export function respond(exchange: Pick<Exchange, "responseSide">): typeof WAIT {

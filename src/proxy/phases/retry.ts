@@ -17,7 +17,7 @@ import { RETRY, type RetryReason } from "../trace/decisions.ts";
 import { canServe, pick } from "./select-backend.ts";
 
 /** What the decision may read, and `selected`, which it sets. */
-type Attempted = Readonly<
+export type Attempted = Readonly<
   Pick<
     Exchange,
     | "downstream"

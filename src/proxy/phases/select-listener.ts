@@ -11,9 +11,17 @@ type Selecting = Pick<Exchange, "bind" | "downstream" | "request" | "selected" |
 
 /**
  * Selects the listener whose hostname best fits the request's host or, with TLS, the server name of the handshake
- * (docs/lifecycle.md#2-select-listener).
+ * (docs/lifecycle.md#2-select-listener). Begins the span even if none matches: such requests may be sampled too.
  */
-export function selectListener(exchange: Selecting): undefined {
+export function selectListener(exchange: Selecting & Pick<Exchange, "span" | "startedAt" | "variables">): undefined {
+  try {
+    select(exchange);
+  } finally {
+    exchange.span = exchange.bind.tracing?.begin(exchange);
+  }
+}
+
+function select(exchange: Selecting): void {
   const { selected, request, downstream } = exchange;
   const { tls } = downstream.connection;
   selected.host = hostOf(request.authority);

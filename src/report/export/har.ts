@@ -131,6 +131,8 @@ function entry(request: RequestMessage, start: number, timings: Readonly<Record<
   const milliseconds = Object.entries(timings).map(([name, time]) => [name, time / 1000] as const);
   return {
     pageref: "trace",
+    // Else Chromium guesses: a document, and scripts.
+    _resourceType: "fetch",
     startedDateTime: dateAt(request, start),
     time: Object.values(parts).reduce((sum, time) => sum + time, 0) / 1000,
     cache: {},

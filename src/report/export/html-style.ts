@@ -29,6 +29,7 @@ h3 { font-size: 1em; margin: .6em 0 .3em; color: var(--quiet); font-weight: 600;
 dl { margin: 0; display: flex; flex-wrap: wrap; gap: .2em 2em; }
 dl div { display: flex; gap: .5em; }
 dt, .note, small, .number { color: var(--quiet); }
+dt { white-space: nowrap; }
 dd { margin: 0; }
 ul, ol { margin: 0; padding: 0; list-style: none; }
 .tree, pre, .time, .summary { font-family: ui-monospace, monospace; font-size: .93em; }
@@ -38,7 +39,7 @@ ul, ol { margin: 0; padding: 0; list-style: none; }
 .no b { color: var(--bad); }
 .unknown b { color: var(--warn); }
 .more, .skipped, .notReached { color: var(--quiet); }
-.more { text-indent: 0; }
+.tree .more { text-indent: 0; }
 ${LEVELS}
 .events { border: 1px solid var(--line); border-radius: 6px; }
 .events > li + li { border-top: 1px solid var(--line); }

@@ -8,7 +8,8 @@ import { type TestContext, test } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
 import { promisify } from "node:util";
 import { TGCTL } from "../../../test/helpers/programs.ts";
-import { FIXTURE } from "../../report/fixtures/trace.ts";
+import { EVENTS, FIXTURE } from "../../report/fixtures/trace.ts";
+import { traceFileText } from "../../report/trace-file.ts";
 
 const run = promisify(execFile);
 const WAIT = 20_000;
@@ -95,6 +96,21 @@ test("the view is read with the keyboard, resized, and gone after q", { skip }, 
     (now) => /╮\n(.*\n)+╭─ Raw event/.test(now) && now.split("\n")[2]?.length === 50,
   );
 
+  await terminal.keys("q");
+  await terminal.until("the screen as before", restored(0));
+});
+
+test("y copies the request as a curl command, w saves the trace, each time under a new name", { skip }, async (t) => {
+  const terminal = await open(t, SHOW);
+  await terminal.until("the whole trace", complete);
+  await terminal.keys("y");
+  await terminal.until("the answer to y", (now) => now.includes("copied curl command to clipboard"));
+  await terminal.keys("w");
+  await terminal.until("the first file", (now) => now.includes("saved as trace-20260302-102030.jsonl"));
+  await terminal.keys("w");
+  await terminal.until("the second file", (now) => now.includes("saved as trace-20260302-102030-2.jsonl"));
+  const saved = readFileSync(join(terminal.folder, "trace-20260302-102030.jsonl"), "utf8");
+  assert.equal(saved, traceFileText(EVENTS, false));
   await terminal.keys("q");
   await terminal.until("the screen as before", restored(0));
 });

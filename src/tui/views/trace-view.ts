@@ -3,11 +3,16 @@ import { ReadStream } from "node:tty";
 import { type Instance, render } from "ink";
 import { createElement as h } from "react";
 import { messageOf } from "../../base/errors.ts";
+import type { Fields } from "../../base/fields.ts";
+import { saveNewFile } from "../../cli/trace/save.ts";
 import type { TraceItem, TraceSource, TraceView } from "../../cli/trace/source.ts";
 import { detailText } from "../../report/detail.ts";
+import { curlCommand } from "../../report/export/curl.ts";
+import { withoutSecrets } from "../../report/export/without-secrets.ts";
+import { rowsOf } from "../../report/rows.ts";
 import { harmless } from "../../report/text.ts";
 import { type Command, keysToActions } from "../keys.ts";
-import { type Action, detail, initialState, reduce } from "../reducer.ts";
+import { type Action, detail, initialState, reduce, type State } from "../reducer.ts";
 import { clipboardSequence, enterAlternateScreen } from "./terminal.ts";
 import { themeOf } from "./theme.ts";
 import { TraceScreen, type TraceScreenProps } from "./trace-screen.ts";
@@ -21,7 +26,7 @@ export const traceView: TraceView = {
     const input = keyboard();
     const output = process.stdout;
     const quit = Promise.withResolvers<void>();
-    let state = initialState(harmless(source.title), sizeOf(output));
+    let state = initialState(harmless(source.title), sizeOf(output), source.revealed);
 
     const onInput: TraceScreenProps["onInput"] = (text, key) => {
       for (const action of keysToActions(text, key, state)) {
@@ -64,7 +69,7 @@ export const traceView: TraceView = {
       // Raw mode turned Ctrl-C into a byte; it keeps its meaning.
       else if (command === "interrupt") process.kill(process.pid, "SIGINT");
       else if (command === "suspend") suspend();
-      else dispatch({ type: "noticed", text: copy(output, detailText(detail(state))) });
+      else dispatch({ type: "noticed", text: EFFECTS[command](state, output) });
     };
     /** Ctrl-Z as the terminal would have sent it: to the whole process group. */
     const suspend = () => {
@@ -124,6 +129,7 @@ function actionOf(item: TraceItem): Action {
     case "event":
       return { type: "event", event: item.event };
     case "header":
+      return { type: "headed", text: item.text, revealed: item.header.revealed };
     case "progress":
       return { type: "progress", text: item.text };
     case "problem":
@@ -142,9 +148,30 @@ function sizeOf(output: NodeJS.WriteStream): { columns: number; rows: number } {
   return { columns: output.columns, rows: output.rows };
 }
 
-function copy(output: NodeJS.WriteStream, text: string): string {
+/** What the commands with an effect outside the view do; each returns what the view then says. */
+const EFFECTS: Readonly<Record<"copy" | "copyCurl" | "save", (state: State, output: NodeJS.WriteStream) => string>> = {
+  copy: (state, output) => copy(output, "details", detailText(detail(state))),
+  copyCurl(state, output) {
+    const command = curlCommand(rowsOf(withoutSecrets(eventsOf(state))));
+    return command === undefined ? "no request that curl can send" : copy(output, "curl command", command);
+  },
+  save(state) {
+    try {
+      return `saved as ${saveNewFile(eventsOf(state), state.revealed)}`;
+    } catch (error) {
+      return messageOf(error);
+    }
+  },
+};
+
+/** The events of the trace so far. */
+function eventsOf({ rows }: State): readonly Fields[] {
+  return rows.flatMap(({ event, ofClient }) => (ofClient ? [] : [event]));
+}
+
+function copy(output: NodeJS.WriteStream, what: string, text: string): string {
   const sequence = clipboardSequence(text);
   if (sequence === undefined) return "clipboard unavailable: more text than terminals accept";
   output.write(sequence);
-  return "copied details to clipboard";
+  return `copied ${what} to clipboard`;
 }

@@ -106,7 +106,8 @@ suite("the admin server of a gateway with two workers", () => {
     ]);
     assert.deepEqual(picky?.inlinePolicies, [{ timeout: { requestTimeout: "3s" } }]);
     assert.equal(picky?.backends[0]?.backend, "/named");
-    assert.deepEqual(picky?.backends[1], { weight: 0, routeGroup: "g" });
+    const origin = "binds[0].listeners[0].routes[0].backends[1]";
+    assert.deepEqual(picky?.backends[1], { weight: 0, routeGroup: "g", origin });
     assert.equal(routes[`${LISTENER}/default/r`]?.backends[0]?.backend, `/${LISTENER}/default/r/backend0`);
     assert.deepEqual(Object.keys(dump.routes.routeGroups.g ?? {}), ["group/g/default/leaf"]);
     const names = [`${LISTENER}/default/r/backend0`, "group/g/default/leaf/backend0", "named"];

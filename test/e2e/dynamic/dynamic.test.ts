@@ -120,7 +120,7 @@ test("TCP routes: the expression reads the connection", async () => {
   await logged(gateway, {
     scope: "request",
     listener: "bad",
-    error: `${DNS_FAILED}: "nowhere" is not host:port`,
+    error: `${DNS_FAILED}: "nowhere" is not host:port, at binds[0].listeners[0].tcpRoutes[0].backends[0]`,
     reason: "NoHealthyBackend",
   });
 });

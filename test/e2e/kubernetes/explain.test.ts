@@ -118,9 +118,9 @@ test("each step of a request names the field of the object that decided", async 
   assert.deepEqual(await origins("http://a.shop.test/cart", "-H", "x-admin: 1"), [
     "listener web: Gateway shop/edge spec.listeners[1]",
     "listener inner: Gateway shop/edge spec.listeners[0]",
-    "route shop/web.01.http: HTTPRoute shop/web spec.rules[1]",
-    "route shop/broken.00.http: HTTPRoute shop/broken spec.rules[0]",
-    "route shop/web.00.http: HTTPRoute shop/web spec.rules[0]",
+    "route HTTPRoute shop/web rules[1]: HTTPRoute shop/web spec.rules[1]",
+    "route HTTPRoute shop/broken rules[0]: HTTPRoute shop/broken spec.rules[0]",
+    "route HTTPRoute shop/web rules[0]: HTTPRoute shop/web spec.rules[0]",
     `policy cors: ${everyone}.cors`,
     // As a whole it is in no one place.
     `rule deny request.method == "TRACE": ${everyone}.authorization.rules[0]`,
@@ -157,10 +157,10 @@ test("what takes the place of an invalid policy names that one", async () => {
 test("so do those of a connection, and listeners that do not fit", async () => {
   assert.deepEqual(await origins("tcp://edge:25"), [
     "listener mail: Gateway shop/edge spec.listeners[2]",
-    "route shop/mail: TCPRoute shop/mail spec.rules[0]",
+    "route TCPRoute shop/mail rules[0]: TCPRoute shop/mail spec.rules[0]",
   ]);
   assert.deepEqual(await origins("http://other.test/"), [
-    "listener shop/edge.inner: Gateway shop/edge spec.listeners[0]",
-    "listener shop/edge.web: Gateway shop/edge spec.listeners[1]",
+    "listener inner: Gateway shop/edge spec.listeners[0]",
+    "listener web: Gateway shop/edge spec.listeners[1]",
   ]);
 });

@@ -82,7 +82,7 @@ test("tokens are verified with keys behind a URL; the backend gets no token, and
   assert.equal((await ask(gateway, token))[0], 200);
   const broken = `${token.slice(0, -8)}AAAAAAAA`;
   assert.deepEqual(await ask(gateway, broken), [401, "authentication failure"]);
-  const why = "authentication failure: the token is invalid or malformed: signature verification failed";
+  const why = "authentication failure: the token is invalid or malformed: its signature does not match the key";
   await gateway.until(
     () => gateway.lines.some((line) => String(line.error).startsWith(`${why}, at `)),
     "the reason in the log",

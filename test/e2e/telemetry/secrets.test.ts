@@ -2,7 +2,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { exportJWK, generateKeyPair } from "jose";
+import type { Fields } from "../../../src/base/fields.ts";
 import { invoke } from "../../../src/cli/fixtures/invoke.ts";
+import { traceFileText } from "../../../src/report/trace-file.ts";
 import { TestGateway } from "../../helpers/gateway.ts";
 import { TestCollector } from "../../helpers/otlp/collector.ts";
 import { call, traceOf, Upstream } from "../trace/support.ts";
@@ -124,6 +126,16 @@ test("no output shows a secret of a request, of a backend or of the configuratio
     tgctl: await tgctl("config", "all"),
     "tgctl json": await tgctl("config", "all", "-o", "json"),
   };
+  const revealed = await traceOf(gateway, () => call(gateway.port(), { path: PATH, headers: HEADERS }), {
+    reveal: true,
+  });
+  assert.ok(JSON.stringify(revealed).includes(`${MARKER}-header`), "a trace with reveal shows secrets");
+  outputs["trace file"] = traceFileText(trace as unknown as Fields[], false);
+  for (const format of ["html", "har", "curl"])
+    for (const [name, events] of Object.entries({ trace, revealed })) {
+      const file = traceFileText(events as unknown as Fields[], name === "revealed");
+      outputs[`${name} as ${format}`] = (await invoke(["trace", "export", "--format", format, "-"], file)).stdout;
+    }
   // Whatever the gateway decides about a document that cannot be fetched, it must say so without the token.
   await gateway.reconfigure(config(`http://me:${MARKER}-jwks-user@127.0.0.1:1/jwks?token=${MARKER}-jwks-token`));
   outputs["config status"] = await read("/config/status");

@@ -122,7 +122,7 @@ suite("explanations of a running gateway", () => {
     const at = lines.findIndex((line) => line.startsWith("✓ endpoint "));
     assert.match(
       lines[at] ?? "",
-      /^✓ endpoint 127\.0\.0\.1:\d+ {2}status 200 · health 1\.00, 0 in progress, \d+\.\d ms$/,
+      /^✓ endpoint 127\.0\.0\.1:\d+ {2}of shop\/cart\.test:80, status 200, health 1\.00, 0 in progress, \d+\.\d ms$/,
     );
     const down = `127.0.0.1:${closed}`;
     assert.match(

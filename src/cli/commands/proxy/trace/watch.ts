@@ -78,7 +78,8 @@ export const watchCommand = (loadTraceView: () => Promise<TraceView>): Command =
         throw usage("a request URL requires --port", requestHint(rest[0], invocation.argument));
       if (rest === undefined && options.port !== undefined) throw usage("--port requires a request URL after --");
       const request = rest === undefined ? undefined : injectedRequest(rest);
-      const how = { format, save: options.save, revealed: options.reveal };
+      const how = { format, save: options.save };
+      const revealed = options.reveal;
 
       // Ends the streams when the reader quits the view before the trace is complete.
       const done = new AbortController();
@@ -97,7 +98,7 @@ export const watchCommand = (loadTraceView: () => Promise<TraceView>): Command =
         if (request === undefined && serving !== undefined) {
           const { name } = proxies;
           const items = replicaItems({ name, serving, open, signal });
-          return await present({ title: name, items }, how, context, loadTraceView);
+          return await present({ title: name, revealed, items }, how, context, loadTraceView);
         }
         const proxy = await proxies.first();
         const { port } = options;
@@ -110,7 +111,7 @@ export const watchCommand = (loadTraceView: () => Promise<TraceView>): Command =
         };
         const items = liveItems(proxy.name, () => open(proxy, signal), request && send);
         const title = proxies.name === proxy.name ? proxy.name : `${proxies.name} · ${proxy.name}`;
-        await present({ title, items }, how, context, loadTraceView);
+        await present({ title, revealed, items }, how, context, loadTraceView);
       } finally {
         done.abort();
       }
