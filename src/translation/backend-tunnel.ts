@@ -6,6 +6,7 @@ import type { BackendTunnelInput } from "../policies/schema/upstream-settings.ts
 import { resolveTls } from "../policies/upstream-settings/resolve.ts";
 import type { BackendTunnel } from "../upstream/settings/settings.ts";
 import type { Target } from "../upstream/settings/target.ts";
+import { innermost } from "./call-policies.ts";
 import type { CallContext } from "./called-targets.ts";
 import type { Report } from "./problems/problem.ts";
 
@@ -20,7 +21,7 @@ export function translateBackendTunnel(
   const named = calledTargets.policiesOf(proxy.backend);
   const key = policies?.backendAuth?.key;
   const text = key && sources.readText([...at, "backendAuth", "key", "value"], key.value);
-  const other = named.backendAuth?.key;
+  const other = innermost(named, "backendAuth")?.key;
   const shown =
     key !== undefined
       ? { location: key.location, value: text }
@@ -30,7 +31,7 @@ export function translateBackendTunnel(
         };
   const authorization = shown && authorizationOf(shown, [...at, "backendAuth", "key"], report);
   // Problems of a named backend are reported at its definition.
-  const theirs = named.backendTLS;
+  const theirs = innermost(named, "backendTLS");
   const { value: tls, invalid } =
     policies?.backendTLS !== undefined
       ? { value: resolveTls(policies.backendTLS, resolver.within("policies", "backendTLS")), invalid: false }

@@ -4,30 +4,39 @@
  */
 import type { Path } from "../base/paths.ts";
 import { kindsOf } from "../policies/merge.ts";
-import type { PolicyInputs } from "../policies/policy-set.ts";
+import type { PolicyInputs, PolicyKind } from "../policies/policy-set.ts";
 import { KINDS } from "../policies/registry.ts";
 import type { CallPolicies } from "../policies/schema/call.ts";
 import type { CredentialTarget } from "../policies/schema/location.ts";
 import type { Report } from "./problems/problem.ts";
 
-/** Whether the credentials of a backend come from a token endpoint, which a token endpoint itself must not need. */
-export function exchangesTokens({ backendAuth }: PolicyInputs): boolean {
-  return backendAuth?.oauthTokenExchange !== undefined || backendAuth?.crossAppAccess !== undefined;
+/** What the user wrote for a kind that levels replace: in the innermost of `levels` that has it. */
+export function innermost<Kind extends PolicyKind>(levels: readonly PolicyInputs[], kind: Kind): PolicyInputs[Kind] {
+  return levels.findLast((each) => each[kind] !== undefined)?.[kind];
 }
 
-/** The policies of a backend that also apply to callouts, as each kind's `calls` says. */
-export function policiesForCalls(policies: PolicyInputs): PolicyInputs {
-  const applied: PolicyInputs = {};
-  for (const kind of kindsOf(policies))
-    if (KINDS[kind].calls === "apply") Object.assign(applied, { [kind]: policies[kind] });
-  return applied;
+/** Whether the credentials of a backend come from a token endpoint, which a token endpoint itself must not need. */
+export function exchangesTokens(levels: readonly PolicyInputs[]): boolean {
+  const { oauthTokenExchange, crossAppAccess } = innermost(levels, "backendAuth") ?? {};
+  return oauthTokenExchange !== undefined || crossAppAccess !== undefined;
+}
+
+/** The kinds of a backend's policies that also apply to callouts. */
+export function kindsForCalls(policies: PolicyInputs): readonly PolicyKind[] {
+  return kindsOf(policies).filter((kind) => policies[kind] !== undefined && KINDS[kind].calls === "apply");
 }
 
 /** Warns, at `path`, about policies of the backend `name` that do not apply to callouts to it. */
-export function warnAboutUnappliedPolicies(policies: PolicyInputs, name: string, path: Path, report: Report): void {
-  const unapplied = kindsOf(policies).filter((kind) => policies[kind] !== undefined && KINDS[kind].calls === "warn");
+export function warnAboutUnappliedPolicies(
+  levels: readonly PolicyInputs[],
+  name: string,
+  path: Path,
+  report: Report,
+): void {
+  const kinds = new Set(levels.flatMap((each) => kindsOf(each).filter((kind) => each[kind] !== undefined)));
+  const unapplied = [...kinds].filter((kind) => KINDS[kind].calls === "warn").sort();
   if (unapplied.length === 0) return;
-  const message = `${unapplied.sort().join(", ")} of ${name} applies to requests of clients, not to callouts`;
+  const message = `${unapplied.join(", ")} of ${name} applies to requests of clients, not to callouts`;
   report(path, { message, warning: true });
 }
 
@@ -76,67 +85,22 @@ function usesQuery(auth: NonNullable<CallPolicies["backendAuth"]>): boolean {
   return places.some((place) => place !== undefined && "queryParameter" in place.location);
 }
 
-/** A backend that policies may call, as it is written. */
-interface CalledBackend {
-  readonly name: string;
+/** What policies may call, and the policies attached to it as users wrote them, of several for one target the widest first. */
+export interface CalledInputs {
+  /** By name. */
+  readonly backends: ReadonlyMap<string, CalledBackend>;
+  /** By `serviceKey`. */
+  readonly services: ReadonlyMap<string, readonly PolicyInputs[]>;
+}
+
+export interface CalledBackend {
   /** Absent if it has no fixed address. */
   readonly host?: string | undefined;
-  readonly policies?: PolicyInputs | undefined;
+  /** The last are its own. */
+  readonly policies: readonly PolicyInputs[];
 }
 
-/** A policy that is attached to a backend or a service; policies of other targets do not apply to calls. */
-interface AttachedInput {
-  readonly target: {
-    readonly backend?:
-      | {
-          readonly backend?: { readonly name: string; readonly namespace: string } | undefined;
-          readonly service?:
-            | { readonly hostname: string; readonly namespace: string; readonly port?: number | undefined }
-            | undefined;
-        }
-      | undefined;
-  };
-  readonly policy: PolicyInputs;
-}
-
-/** The backends that policies may call, and the policies that are attached to those and to services, as users wrote them. */
-export interface CalledInputs {
-  readonly backends: readonly CalledBackend[];
-  readonly policies: readonly AttachedInput[];
-}
-
-/** Policies that the configuration attaches to backends and services themselves, as users wrote them, for calls to these. */
-export class AttachedPolicies {
-  readonly #backends: ReadonlyMap<string, CalledBackend>;
-  readonly #targeted: readonly AttachedInput[];
-
-  constructor({ backends, policies }: CalledInputs) {
-    this.#backends = new Map(backends.map((each) => [each.name, each]));
-    this.#targeted = policies.filter(({ target }) => target.backend !== undefined);
-  }
-
-  /** Policies of a named backend; its own replace those of `policies[]`. */
-  ofBackend(name: string): PolicyInputs {
-    const targeted = this.#targeted.filter(({ target }) => {
-      const backend = target.backend?.backend;
-      return backend?.name === name && backend.namespace === "";
-    });
-    return merge([...targeted.map(({ policy }) => policy), this.#backends.get(name)?.policies]);
-  }
-
-  /** Policies of the service `<namespace>/<hostname>`; those for the port replace those for all ports. */
-  ofService(key: string, port: number): PolicyInputs {
-    const at = (wanted: number | undefined) =>
-      this.#targeted.filter(({ target }) => {
-        const service = target.backend?.service;
-        return service !== undefined && `${service.namespace}/${service.hostname}` === key && service.port === wanted;
-      });
-    return merge([...at(undefined), ...at(port)].map(({ policy }) => policy));
-  }
-}
-
-function merge(sets: readonly (PolicyInputs | undefined)[]): PolicyInputs {
-  const merged: PolicyInputs = {};
-  for (const set of sets) Object.assign(merged, set);
-  return merged;
+/** Means a service `<namespace>/<hostname>`, or a port of it. */
+export function serviceKey(service: string, port?: number): string {
+  return port === undefined ? `service ${service}` : `service ${service} port ${port}`;
 }

@@ -2,18 +2,19 @@ import { ms } from "../base/durations.ts";
 import type { Path } from "../base/paths.ts";
 import type { CelEnvironment } from "../cel/index.ts";
 import { defined, type ResolvedCall, type ServiceReference } from "../policies/contract/resolver.ts";
-import type { PolicyInputs } from "../policies/policy-set.ts";
+import { callPoliciesOf, type Level, mergeLevels } from "../policies/merge.ts";
+import type { PolicyInputs, PolicySet } from "../policies/policy-set.ts";
 import type { BackendAuth } from "../policies/schema/backend-auth.ts";
 import type { BasicBackendAuth } from "../policies/schema/basic-backend-auth.ts";
 import type { CalledService, CalledServiceInput, CallPolicies } from "../policies/schema/call.ts";
 import type { TokenEndpointInput, TokenEndpointPolicies } from "../policies/schema/token-endpoint.ts";
 import type { Target } from "../upstream/settings/target.ts";
 import {
-  AttachedPolicies,
   type CalledInputs,
   exchangesTokens,
-  policiesForCalls,
+  kindsForCalls,
   reportGrpcConflicts,
+  serviceKey,
   warnAboutUnappliedPolicies,
 } from "./call-policies.ts";
 import { isInvalidating, type Report } from "./problems/problem.ts";
@@ -46,25 +47,27 @@ interface QuietContext {
   readonly found: { invalid: boolean };
 }
 
+/** The sources of a policy that is invalid; others have none. A policy that another one replaces does no harm. */
+const INVALID = Symbol("invalid");
+type CallLevel = Level<typeof INVALID>;
+
 /** Translates policies of backends. */
-export type TranslatePolicies = (input: PolicyInputs, path: Path, context: CallContext) => CallPolicies;
+export type TranslatePolicies = (input: PolicyInputs, path: Path, context: CallContext) => PolicySet;
 
 /**
  * Resolves the services that policies name as `host`, `service` or `backend`: to a target, the policies of calls to it, and a
  * deadline. Unknown names are reported at their path and become an invalid target.
  */
 export class CalledTargets {
-  readonly #config: CalledInputs;
-  readonly #backends: ReadonlyMap<string, CalledInputs["backends"][number]>;
-  readonly #attached: AttachedPolicies;
+  readonly #called: CalledInputs;
   readonly #sources: Sources;
   readonly #context: TargetContext;
   readonly #cel: CelEnvironment;
-  readonly #translated = new Map<string, Quiet<CallPolicies>>();
+  readonly #levels = new Map<string, CallLevel>();
   #quiet: QuietContext | undefined;
 
   constructor(
-    config: CalledInputs,
+    called: CalledInputs,
     sources: Sources,
     services: TargetContext["services"],
     report: TargetContext["report"],
@@ -73,9 +76,7 @@ export class CalledTargets {
     hosts?: HostCheck,
   ) {
     this.#cel = cel;
-    this.#config = config;
-    this.#backends = new Map(config.backends.map((each) => [each.name, each]));
-    this.#attached = new AttachedPolicies(config);
+    this.#called = called;
     this.#sources = sources;
     this.#context = { services, routeGroups: new Set(), report, incomplete, hosts };
   }
@@ -96,7 +97,7 @@ export class CalledTargets {
       found.invalid ||= isInvalidating(problem);
     };
     const sources = this.#sources.again(report);
-    const calledTargets = new CalledTargets(this.#config, sources, services, report, incomplete, this.#cel, hosts);
+    const calledTargets = new CalledTargets(this.#called, sources, services, report, incomplete, this.#cel, hosts);
     this.#quiet = { context: { sources, calledTargets, report, cel: this.#cel }, found };
     return this.#quiet;
   }
@@ -152,25 +153,32 @@ export class CalledTargets {
     const { service, backend } = named;
     const [field, name, attached] =
       backend !== undefined
-        ? (["backend", backend, this.#attached.ofBackend(nameOf(backend))] as const)
+        ? (["backend", backend, this.policiesOf(backend)] as const)
         : service !== undefined
-          ? (["service", service.name, this.#attached.ofService(service.name, service.port)] as const)
-          : (["host", "", {}] as const);
+          ? (["service", service.name, this.#ofService(service)] as const)
+          : (["host", "", []] as const);
     warnAboutUnappliedPolicies(attached, name, [...path, field], report);
     if (forToken && exchangesTokens(attached)) {
       const message = `${name} itself gets its credentials by token exchange; give its host here instead`;
       report([...path, field], { message });
       return { target };
     }
-    const outer = this.#translate(`${field} ${name} ${service?.port}`, policiesForCalls(attached), translate);
+    const outer = this.#levelOf(`${field} ${name} ${service?.port}`, attached, translate);
     const inner = own === undefined ? {} : translate(own, [...path, "policies"], this.#reporting());
-    if (grpc) reportGrpcConflicts(outer.value, inner, [...path, field], [...path, "policies"], report);
-    if (outer.invalid) {
+    if (grpc)
+      reportGrpcConflicts(
+        callPoliciesOf(outer.set),
+        callPoliciesOf(inner),
+        [...path, field],
+        [...path, "policies"],
+        report,
+      );
+    if (Object.values(outer.sources).some((sources = []) => sources.includes(INVALID))) {
       const message = "its own policies are invalid, so calls to it fail until they are corrected";
       report([...path, field], { message, advice: true, warning: true, cause: { code: "invalidDestination" } });
       return { target: { type: "invalid", reference: name } };
     }
-    const policies = { ...outer.value, ...inner };
+    const policies = callPoliciesOf(mergeLevels(outer, { set: inner, sources: {} }).set);
     return { target, policies: Object.keys(policies).length === 0 ? undefined : policies };
   }
 
@@ -178,19 +186,32 @@ export class CalledTargets {
     return { sources: this.#sources, calledTargets: this, report: this.#context.report, cel: this.#cel };
   }
 
-  /** Translates once per backend: many routes may name the same one, and its files need to be read once. */
-  #translate(key: string, input: PolicyInputs, translate: TranslatePolicies): Quiet<CallPolicies> {
-    let translated = this.#translated.get(key);
-    if (translated === undefined) {
-      translated = this.quietly((context) => translate(input, [], context));
-      this.#translated.set(key, translated);
+  /** Those of policies of several levels that apply to calls. Translates once per backend: its files need to be read once. */
+  #levelOf(key: string, inputs: readonly PolicyInputs[], translate: TranslatePolicies): CallLevel {
+    let level = this.#levels.get(key);
+    if (level === undefined) {
+      level = mergeLevels(
+        ...inputs.flatMap((input) =>
+          kindsForCalls(input).map((kind): CallLevel => {
+            const { value, invalid } = this.quietly((context) => translate({ [kind]: input[kind] }, [], context));
+            return { set: value, sources: { [kind]: invalid ? [INVALID] : [] } };
+          }),
+        ),
+      );
+      this.#levels.set(key, level);
     }
-    return translated;
+    return level;
   }
 
-  /** The policies of a named backend, as written; none for undefined. */
-  policiesOf(backend: string | undefined): PolicyInputs {
-    return backend === undefined ? {} : this.#attached.ofBackend(nameOf(backend));
+  /** The policies of a named backend as written, the widest first; none for undefined. */
+  policiesOf(backend: string | undefined): readonly PolicyInputs[] {
+    return (backend === undefined ? undefined : this.#named(backend)?.policies) ?? [];
+  }
+
+  /** The same of a service: those for all ports, then those for the port. */
+  #ofService({ name, port }: NonNullable<ServiceReference["service"]>): readonly PolicyInputs[] {
+    const { services } = this.#called;
+    return [...(services.get(serviceKey(name)) ?? []), ...(services.get(serviceKey(name, port)) ?? [])];
   }
 
   /** Reports a URL that a policy calls, if its host may not be called. */
@@ -200,8 +221,8 @@ export class CalledTargets {
     if (problem !== undefined) report(path, { message: problem.message });
   }
 
-  #named(backend: string): CalledInputs["backends"][number] | undefined {
-    return this.#backends.get(nameOf(backend));
+  #named(backend: string) {
+    return this.#called.backends.get(backend.replace(/^\//, ""));
   }
 
   /** The target of a reference. Reports at `path` unless exactly one way is used and it leads to an address. */
@@ -222,7 +243,7 @@ export class CalledTargets {
     const at = [...path, "backend"];
     const named = this.#named(backend);
     if (named === undefined) {
-      const known = [...this.#backends.keys()].map((each) => `/${each}`);
+      const known = [...this.#called.backends.keys()].map((each) => `/${each}`);
       reportUnknown("backend", "backends", backend, known, at, this.#context);
       return { type: "invalid", reference: backend };
     }
@@ -240,10 +261,6 @@ export class CalledTargets {
     });
     return { type: "invalid", reference: backend };
   }
-}
-
-function nameOf(backend: string): string {
-  return backend.replace(/^\//, "");
 }
 
 function basicOf(auth: BackendAuth): BasicBackendAuth {

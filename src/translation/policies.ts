@@ -3,7 +3,7 @@ import type { CelEnvironment } from "../cel/index.ts";
 import { checkPolicies } from "../policies/compile.ts";
 import type { PolicyProblem } from "../policies/contract/policy-error.ts";
 import type { ResolvedCall, Resolver, ServiceReference } from "../policies/contract/resolver.ts";
-import { callPoliciesOf, kindsOf, NO_POLICY_SET } from "../policies/merge.ts";
+import { kindsOf, NO_POLICY_SET } from "../policies/merge.ts";
 import type { PolicyConfig, PolicyInputs, PolicyKind, PolicySet, ResolveTable } from "../policies/policy-set.ts";
 import { namesMethods } from "../policies/retry/index.ts";
 import type { CalledService, CalledServiceInput, CallPolicies } from "../policies/schema/call.ts";
@@ -49,7 +49,7 @@ export function translatePolicies(
 
 /** The policies of calls to a service. */
 export const translateCallPolicies: TranslatePolicies = (input, path, context) =>
-  callPoliciesOf(translatePolicies(input, "backend", path, context));
+  translatePolicies(input, "backend", path, context);
 
 type Resolving = { -readonly [Kind in PolicyKind]?: PolicyConfig<Kind> | undefined };
 

@@ -5,6 +5,7 @@ import { kindsOf, mergeLevels, NO_LEVEL } from "../../policies/merge.ts";
 import type { PolicyKind, PolicySet } from "../../policies/policy-set.ts";
 import { KINDS } from "../../policies/registry.ts";
 import type { Phase } from "../../trace/events.ts";
+import { type CalledInputs, serviceKey } from "../../translation/call-policies.ts";
 import { translatePolicies } from "../../translation/policies.ts";
 import { reportDuplicates } from "../../translation/references.ts";
 import type { ConfigFile, TargetedPolicyInput } from "../schema/config.ts";
@@ -89,11 +90,6 @@ export function backendKey(name: string, namespace = ""): string {
   return `backend ${namespace}/${name}`;
 }
 
-/** `service` is `<namespace>/<hostname>`. */
-function serviceKey(service: string, port?: number): string {
-  return port === undefined ? `service ${service}` : `service ${service} port ${port}`;
-}
-
 /** The key of the target of an entry: one of those above. */
 export function targetKey({ target: { gateway, route, backend } }: TargetedPolicyInput): string {
   if (gateway !== undefined) {
@@ -113,6 +109,16 @@ export function targetKey({ target: { gateway, route, backend } }: TargetedPolic
   const { name = "", namespace, section } = backend?.backend ?? {};
   // Backends have no sections, so nothing is looked up by this key.
   return section === undefined ? backendKey(name, namespace) : `${backendKey(name, namespace)} section ${section}`;
+}
+
+/** What policies may call, as the file has it. */
+export function calledInputs({ backends, policies }: ConfigFile): CalledInputs {
+  const entries = Map.groupBy(policies, targetKey);
+  const services = new Map([...entries].map(([key, list]) => [key, list.map(({ policy }) => policy)]));
+  const called = backends.map(({ name, host, policies: own = {} }) => {
+    return [name, { host, policies: [...(services.get(backendKey(name)) ?? []), own] }] as const;
+  });
+  return { backends: new Map(called), services };
 }
 
 /** Kinds that run only in the backend phase run there wherever they are attached: for all backends of the gateway or route. */

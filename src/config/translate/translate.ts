@@ -31,7 +31,7 @@ import { translateGateways } from "./gateways.ts";
 import { makeBind, translateBind } from "./listeners.ts";
 import { reportReplaced } from "./replaced.ts";
 import { translateRoute } from "./routes.ts";
-import { translateTargeted } from "./targeted.ts";
+import { calledInputs, translateTargeted } from "./targeted.ts";
 
 interface Translated {
   readonly ir: Ir;
@@ -75,7 +75,7 @@ export function translate(
   const backends = new Map<string, Backend>();
   const backendPolicies = new Map<string, PolicyLevel>();
   const services = new Map(config.services.map((each) => [keyOf(each), each.ports]));
-  const calledTargets = new CalledTargets(config, sources, services, report, incomplete, cel);
+  const calledTargets = new CalledTargets(calledInputs(config), sources, services, report, incomplete, cel);
   const context: Context = {
     report,
     incomplete,

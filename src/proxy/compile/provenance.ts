@@ -192,8 +192,7 @@ export class Provenance {
     if (about === undefined) return originInFrontend(code, frontend);
     if (route === undefined) return this.#ofNoRoute(code, listener);
     const { origin, backends } = route;
-    const index = backends.findIndex((each) => each === backend);
-    return about === "backend" && index >= 0 ? originOfBackend(origin, index) : origin;
+    return about === "backend" && backend !== undefined ? originOfBackend(origin, backends.indexOf(backend)) : origin;
   }
 
   /** Without any route to compare, the listener has decided. */

@@ -3,7 +3,7 @@ import { nameOfKey } from "../../../base/object-key.ts";
 import { STANDARD_ENVIRONMENT } from "../../../cel/index.ts";
 import { refKey } from "../../../kube/keys.ts";
 import type { PolicyInputs } from "../../../policies/policy-set.ts";
-import type { CalledInputs } from "../../../translation/call-policies.ts";
+import { type CalledBackend, type CalledInputs, serviceKey } from "../../../translation/call-policies.ts";
 import { type CallContext, CalledTargets } from "../../../translation/called-targets.ts";
 import type { Report } from "../../../translation/problems/problem.ts";
 import { type BackendSpec, backendSpec } from "../../crd/backend.ts";
@@ -27,8 +27,8 @@ export function callContext(
 ): CallContext {
   const hosts = hostCheck(read, namespace);
   const sources = new ObjectSources(read, report, hosts, urls);
-  const { config, services } = calledConfig(read, callees);
-  const calledTargets = new CalledTargets(config, sources, services, report, new Set(), STANDARD_ENVIRONMENT, hosts);
+  const { called, services } = calledInputs(read, callees);
+  const calledTargets = new CalledTargets(called, sources, services, report, new Set(), STANDARD_ENVIRONMENT, hosts);
   return { sources, calledTargets, report, cel: STANDARD_ENVIRONMENT };
 }
 
@@ -46,25 +46,23 @@ const attachedInputs = defineQuery<Attached>("attachedInputs", (read, target) =>
   };
 });
 
-type Attachment = CalledInputs["policies"][number];
-
-/** The called services and backends as entries of a configuration file, with what those call in turn. */
-function calledConfig(
+/** The called services and backends, with what those call in turn. */
+function calledInputs(
   read: Read,
-  callees: readonly Callee[],
+  first: readonly Callee[],
 ): {
-  readonly config: CalledInputs;
+  readonly called: CalledInputs;
   readonly services: ReadonlyMap<string, Readonly<Record<string, number>>>;
 } {
-  const backends: CalledInputs["backends"][number][] = [];
-  const policies: Attachment[] = [];
+  const backends = new Map<string, CalledBackend>();
+  const attached = new Map<string, readonly PolicyInputs[]>();
   const services = new Map<string, Readonly<Record<string, number>>>();
   const seen = new Set<string>();
-  const queue = [...callees];
-  const attach = (target: string, to: Attachment["target"]["backend"]): void => {
-    const attached = read.query(attachedInputs, target);
-    queue.push(...attached.callees);
-    policies.push(...attached.policies.map((policy) => ({ target: { backend: to }, policy })));
+  const queue = [...first];
+  const attachedTo = (target: string): readonly PolicyInputs[] => {
+    const { policies, callees } = read.query(attachedInputs, target);
+    queue.push(...callees);
+    return policies;
   };
   for (let callee = queue.pop(); callee !== undefined; callee = queue.pop()) {
     const { kind, namespace, name } = callee;
@@ -75,10 +73,9 @@ function calledConfig(
     if (callee.kind === "Service") {
       const { port } = callee;
       const key = keyOfService(namespace, name);
-      const hostname = key.slice(namespace.length + 1);
-      if (!services.has(key)) attach(target, { service: { namespace, hostname } });
+      if (!services.has(key)) attached.set(serviceKey(key), attachedTo(target));
       services.set(key, { ...services.get(key), [port]: port });
-      attach(`${target}/${port}`, { service: { namespace, hostname, port } });
+      attached.set(serviceKey(key, port), attachedTo(`${target}/${port}`));
       continue;
     }
     const backend = read.query(backendInput, `${namespace}/${name}`);
@@ -86,10 +83,9 @@ function calledConfig(
     queue.push(...backend.callees);
     const refused = hostCheck(read, namespace)(backend.spec?.static?.host ?? "");
     const host = refused === undefined ? hostOf(backend.spec) : undefined;
-    backends.push({ name: file, policies: backend.policies, ...(host !== undefined && { host }) });
-    attach(target, { backend: { name: file, namespace: "" } });
+    backends.set(file, { host, policies: [...attachedTo(target), backend.policies] });
   }
-  return { config: { backends, policies }, services };
+  return { called: { backends, services: attached }, services };
 }
 
 /** A TracegateBackend as written. */
