@@ -1,17 +1,22 @@
 /**
  * The cost of a record: time to write one for a typical request, and time to look at all records of a full ring, in one process.
  * Run: node bench/micro/recorder.ts
+ *
+ * Node 24.21, two cores under load, time of the processor: 0.18 µs per record; over four full rings, once V8 has compiled it, lookup by id 11 ms,
+ * scan with an expression 12 ms, the newest 50 as data 12 ms.
  */
+import { STANDARD_ENVIRONMENT } from "../../src/cel/index.ts";
 import { RecorderMemory } from "../../src/recorder/memory.ts";
 import { Recorder } from "../../src/recorder/recorder.ts";
+import { Records } from "../../src/recorder/records.ts";
 import { median } from "../lib/stats.ts";
 
 const RECORDS = 200_000;
 const ROUNDS = 9;
 
 const memory = RecorderMemory.create(4 * 1024 * 1024, 2 * 1024 * 1024);
-const recorder = new Recorder(memory);
-const place = recorder.place({
+let recorder = new Recorder(memory);
+const LABELS = {
   bind: "8080",
   protocol: "http",
   gateway: "default/default",
@@ -19,9 +24,16 @@ const place = recorder.place({
   route: "default/shop",
   route_rule: "rule",
   backend: "default/cart",
-});
+};
+let place = recorder.place(LABELS);
 const ids = Array.from({ length: 64 }, (_, i) => `0195f3a2-7c1e-4b7a-9d3e-0000${String(i).padStart(8, "0")}`);
-const targets = Array.from({ length: 64 }, (_, i) => `/api/v1/users/${i}/cart?page=${i}`);
+const paths = Array.from({ length: 64 }, (_, i) => `/api/v1/users/${i}/cart`);
+
+/** Time of the processor that this process has used: other processes do not disturb it much. */
+function cpuMs(): number {
+  const { user, system } = process.cpuUsage();
+  return (user + system) / 1000;
+}
 
 function write(count: number): void {
   for (let i = 0; i < count; i++) {
@@ -34,18 +46,41 @@ function write(count: number): void {
     fields.attempts = 1;
     fields.beforeCall = 0.1;
     fields.untilAnswer = 0.8;
-    fields.endpoint = recorder.names.find("10.0.0.7:8080");
-    fields.method = recorder.names.findOfClient("GET");
-    const target = targets[i & 63] as string;
-    recorder.texts(ids[i & 63], "shop.example", target, target.indexOf("?"));
+    recorder.endpoint("10.0.0.7:8080", false);
+    recorder.message("GET", "HTTP/1.1");
+    recorder.texts(ids[i & 63], "shop.example", paths[i & 63] as string);
     recorder.close(place, startedAt);
   }
 }
 
 const rounds: number[] = [];
 for (let round = 0; round < ROUNDS; round++) {
-  const start = performance.now();
+  const start = cpuMs();
   write(RECORDS);
-  rounds.push(((performance.now() - start) * 1e6) / RECORDS);
+  rounds.push(((cpuMs() - start) * 1e6) / RECORDS);
 }
 console.log(`${median(rounds).toFixed(0)} ns per record (${Math.min(...rounds).toFixed(0)} at best)`);
+
+// Four workers with full rings, of which the kept areas are empty.
+const memories = [memory, ...[1, 2, 3].map(() => RecorderMemory.create(4 * 1024 * 1024, 2 * 1024 * 1024))];
+for (const each of memories.slice(1)) {
+  recorder = new Recorder(each);
+  place = recorder.place(LABELS);
+  write(each.recent.slots);
+}
+const records = new Records(memories);
+const where = STANDARD_ENVIRONMENT.compileCondition('response.code == 403 && route == "default/shop"', "record");
+
+function time(name: string, search: () => unknown): void {
+  const times: number[] = [];
+  for (let round = 0; round < ROUNDS; round++) {
+    const start = cpuMs();
+    search();
+    times.push(cpuMs() - start);
+  }
+  console.log(`${name}: ${median(times).toFixed(1)} ms, the first time ${times[0]?.toFixed(1)} ms`);
+}
+
+time("lookup by id", () => records.withId("nowhere"));
+time("scan with where", () => records.find({ since: 0, where, limit: 50 }));
+time("the newest 50", () => records.find({ since: 0, limit: 50 }));

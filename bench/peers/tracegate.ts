@@ -21,6 +21,8 @@ export interface TracegateOptions {
   readonly tls?: CertificateFiles | undefined;
   /** `tcp`: `routes` are TCP routes. */
   readonly protocol?: Protocol | undefined;
+  /** false: the flight recorder is off. */
+  readonly recorder?: boolean;
   /** src/main.ts of the checkout to run; default: the bench's own. */
   readonly main?: string;
   /** A launcher to start instead, with the options that it gives Node.js. */
@@ -109,7 +111,10 @@ interface Ports {
   readonly readyPort: number;
 }
 
-function config(ports: Ports, { workers, accessLog, logFile, routes, tls, protocol }: TracegateOptions): string {
+function config(
+  ports: Ports,
+  { workers, accessLog, logFile, routes, tls, protocol, recorder = true }: TracegateOptions,
+): string {
   const listener =
     tls !== undefined
       ? `protocol: HTTPS\n    tls: {cert: ${tls.cert}, key: ${tls.key}}`
@@ -119,6 +124,7 @@ function config(ports: Ports, { workers, accessLog, logFile, routes, tls, protoc
   statsAddr: 127.0.0.1:${ports.statsPort}
   readinessAddr: 127.0.0.1:${ports.readyPort}
   workerThreads: ${workers}
+  recorder: {off: ${!recorder}}
   logging:
     level: ${accessLog ? "info" : '"info,request=off"'}
     format: ${logFile === undefined ? "text" : "json"}

@@ -12,6 +12,7 @@ import { h2idle, idle } from "./idle.ts";
 import { log } from "./log.ts";
 import { memory } from "./memory.ts";
 import { policies } from "./policies.ts";
+import { recorder } from "./recorder.ts";
 import { reload } from "./reload.ts";
 import { routes } from "./routes.ts";
 import { secured } from "./secured.ts";
@@ -26,6 +27,7 @@ export const ROWS: readonly Row[] = [
   routes,
   armed,
   log,
+  recorder,
   body,
   tcp,
   https,

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { SLOT } from "./layout.ts";
 import { RecorderMemory } from "./memory.ts";
-import { Name, NameReader, Names } from "./names.ts";
+import { LastName, Name, NameReader, Names } from "./names.ts";
 
 function memory(): RecorderMemory {
   return RecorderMemory.create(SLOT, SLOT);
@@ -13,7 +13,7 @@ function turn(names: Names, mark: string): void {
   const { epoch } = names;
   for (let i = 0; names.epoch === epoch; i++) {
     names.makeRoom();
-    names.find(`${mark}${i}`.padEnd(1000, "."));
+    names.find(`${mark}${i}`.padEnd(1000, "."), new LastName());
   }
 }
 
@@ -21,13 +21,13 @@ test("a reader finds the text of a number, also after the worker has been replac
   const shared = memory();
   const reader = new NameReader(shared);
   const first = new Names(shared);
-  const route = first.find("default/shöp");
-  const host = first.findOfClient("shop.example");
+  const route = first.find("default/shöp", new LastName());
+  const host = first.findOfClient("shop.example", new LastName());
   const second = new Names(shared);
   assert.equal(second.epoch, first.epoch);
-  assert.equal(second.find("default/shöp"), route);
-  assert.equal(second.findOfClient("shop.example"), host);
-  const added = second.find("default/other");
+  assert.equal(second.find("default/shöp", new LastName()), route);
+  assert.equal(second.findOfClient("shop.example", new LastName()), host);
+  const added = second.find("default/other", new LastName());
   const texts = [route, host, added, 0].map((number) => reader.text(second.epoch, number));
   assert.deepEqual(texts, ["default/shöp", "shop.example", "default/other", undefined]);
 });
@@ -52,18 +52,18 @@ test("clients cannot fill the memory with names of their choice", () => {
   let last = 0;
   for (let i = 0; i < 100_000; i++) {
     names.makeRoom();
-    last = names.findOfClient(`host${i}.example`);
+    last = names.findOfClient(`host${i}.example`, new LastName());
   }
   assert.equal(last, 0);
   assert.equal(names.epoch, epoch);
-  assert.notEqual(names.findOfClient("host0.example"), 0);
-  assert.notEqual(names.find("default/shop"), 0);
+  assert.notEqual(names.findOfClient("host0.example", new LastName()), 0);
+  assert.notEqual(names.find("default/shop", new LastName()), 0);
 });
 
 test("a name that is too long is cut", () => {
   const shared = memory();
   const names = new Names(shared);
-  const number = names.find("n".repeat(5000));
+  const number = names.find("n".repeat(5000), new LastName());
   assert.equal(new NameReader(shared).text(names.epoch, number), "n".repeat(1024));
-  assert.equal(new Names(shared).find("after"), names.find("after"));
+  assert.equal(new Names(shared).find("after", new LastName()), names.find("after", new LastName()));
 });

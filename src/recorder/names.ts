@@ -22,6 +22,13 @@ export class Name {
   }
 }
 
+/** The text that a field had last: most records have the same one as the record before. */
+export class LastName {
+  text = "";
+  number = 0;
+  epoch = 0;
+}
+
 /**
  * The names that a worker's records refer to: texts of the configuration, such as routes and endpoints, and a bounded number that
  * clients choose. A number is the place of a text in the shared memory, so a record can be read whatever has become of its worker and of
@@ -77,19 +84,32 @@ export class Names {
   /** The number of a text of the configuration. */
   of(name: Name): number {
     if (name.epoch !== this.#epoch) {
-      name.number = this.find(name.text);
+      name.number = this.#known.get(name.text) ?? this.#add(name.text, 0);
       name.epoch = this.#epoch;
     }
     return name.number;
   }
 
-  /** The same for a text without an owner, which costs a look-up. */
-  find(text: string): number {
-    return this.#known.get(text) ?? this.#add(text, 0);
+  /** The same for a text without an owner, which costs a look-up if it is not the last one. */
+  find(text: string, last: LastName): number {
+    if (last.text === text && last.epoch === this.#epoch) return last.number;
+    return this.#become(last, text, this.#known.get(text) ?? this.#add(text, 0));
   }
 
-  /** The number of a text that a client has chosen; 0 if the share of such names is used up. */
-  findOfClient(text: string): number {
+  /** The same for a text that a client has chosen; 0 if the share of such names is used up. */
+  findOfClient(text: string, last: LastName): number {
+    if (last.text === text && last.epoch === this.#epoch) return last.number;
+    return this.#become(last, text, this.#findOfClient(text));
+  }
+
+  #become(last: LastName, text: string, number: number): number {
+    last.text = text;
+    last.number = number;
+    last.epoch = this.#epoch;
+    return number;
+  }
+
+  #findOfClient(text: string): number {
     const known = this.#known.get(text);
     if (known !== undefined) return known;
     const after = this.#ofClients + LENGTH + Math.min(text.length, MAX_NAME);

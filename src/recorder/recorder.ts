@@ -4,7 +4,7 @@ import { reasonNumber } from "./codes.ts";
 import { KeptSlots, RouteHistory } from "./kept.ts";
 import { FLAGS, NO_GRPC_STATUS, type SlotFields } from "./layout.ts";
 import type { RecorderMemory } from "./memory.ts";
-import { Name, NameReader, Names } from "./names.ts";
+import { LastName, Name, NameReader, Names } from "./names.ts";
 import { SlotReader, SlotWriter } from "./slots.ts";
 
 /** What of the configuration a record belongs to: labels of the metrics of requests, which are `unknown` where there is none. */
@@ -64,11 +64,17 @@ function routeKey({ bind, gateway, listener, route, route_rule }: PlaceLabels): 
  * it is kept.
  */
 export class Recorder {
-  readonly names: Names;
+  readonly #names: Names;
   readonly #memory: RecorderMemory;
   readonly #writer: SlotWriter;
   readonly #kept: KeptSlots;
   readonly #histories = new BoundedCache<RouteHistory>(MAX_HISTORIES);
+  // The texts that records had last.
+  readonly #method = new LastName();
+  readonly #version = new LastName();
+  readonly #host = new LastName();
+  readonly #endpoint = new LastName();
+  readonly #otherDecider = new LastName();
   /** By their origins. */
   readonly #deciders = new WeakMap<Origin, Name>();
   #number: number;
@@ -78,7 +84,7 @@ export class Recorder {
 
   constructor(memory: RecorderMemory) {
     this.#memory = memory;
-    this.names = new Names(memory);
+    this.#names = new Names(memory);
     this.#writer = new SlotWriter(memory);
     const { newest, kept } = leftIn(memory);
     this.#number = newest;
@@ -93,14 +99,14 @@ export class Recorder {
   /** The number of what ended a request. */
   decider(decider: Decider): number {
     const { origin } = decider;
-    if (origin === undefined) return this.names.find(JSON.stringify(decider));
+    if (origin === undefined) return this.#names.find(JSON.stringify(decider), this.#otherDecider);
     // A policy has an origin of its own for each rule, so the origin stands for all of it.
     let name = this.#deciders.get(origin);
     if (name === undefined) {
       name = new Name(JSON.stringify(decider));
       this.#deciders.set(origin, name);
     }
-    return this.names.of(name);
+    return this.#names.of(name);
   }
 
   #historyOf(labels: PlaceLabels): RouteHistory {
@@ -115,7 +121,7 @@ export class Recorder {
 
   /** Begins a record; `startedAt`, `endedAt`: `performance.now()` ms. */
   open(place: Place, startedAt: number, endedAt: number): SlotFields {
-    const { names } = this;
+    const names = this.#names;
     names.makeRoom();
     if (endedAt - this.#clockRead >= CLOCK_PERIOD) {
       this.#clockRead = endedAt;
@@ -134,20 +140,34 @@ export class Recorder {
     return fields;
   }
 
-  /** The id of the request, its host in lower case, and its path without query, as latin1. */
-  texts(id: string | undefined, host: string, path: string, pathLength: number): void {
+  /** Method and version of the request. */
+  message(method: string, version: string): void {
     const { fields } = this.#writer;
-    if (id !== undefined) fields.idLength = this.#write(id, id.length);
-    if (host !== "") {
-      fields.host = this.names.findOfClient(host);
-      if (fields.host === 0) fields.hostLength = this.#write(host, host.length);
-    }
-    fields.pathLength = this.#write(path, pathLength);
+    fields.method = this.#names.findOfClient(method, this.#method);
+    fields.version = this.#names.find(version, this.#version);
   }
 
-  #write(text: string, length: number): number {
-    const written = this.#writer.write(text, length, this.#before);
-    if (written < length) this.#writer.fields.flags |= FLAGS.cut;
+  /** The endpoint that was called last. `ofClient`: the client has chosen it. */
+  endpoint(name: string, ofClient: boolean): void {
+    this.#writer.fields.endpoint = ofClient
+      ? this.#names.findOfClient(name, this.#endpoint)
+      : this.#names.find(name, this.#endpoint);
+  }
+
+  /** The id of the request, its host in lower case, and its path without query, as latin1. */
+  texts(id: string | undefined, host: string, path: string): void {
+    const { fields } = this.#writer;
+    if (id !== undefined) fields.idLength = this.#write(id);
+    if (host !== "") {
+      fields.host = this.#names.findOfClient(host, this.#host);
+      if (fields.host === 0) fields.hostLength = this.#write(host);
+    }
+    fields.pathLength = this.#write(path);
+  }
+
+  #write(text: string): number {
+    const written = this.#writer.write(text, this.#before);
+    if (written < text.length) this.#writer.fields.flags |= FLAGS.cut;
     this.#before += written;
     return written;
   }

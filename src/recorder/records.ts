@@ -147,7 +147,7 @@ function matches(record: RecordView, { since, route, errors, slow, where }: Reco
 class Newest {
   found = 0;
   readonly #limit: number;
-  #list: { readonly endedAt: number; readonly record: RequestRecord }[] = [];
+  #list: { readonly endedAt: number; readonly toJson: () => RequestRecord }[] = [];
   /** Older ones are not among the newest. */
   #floor = Number.NEGATIVE_INFINITY;
 
@@ -159,7 +159,7 @@ class Newest {
     this.found++;
     const { endedAt } = record;
     if (endedAt <= this.#floor) return;
-    this.#list.push({ endedAt, record: record.toJson() });
+    this.#list.push({ endedAt, ...record.copy() });
     if (this.#list.length >= 2 * this.#limit + MOST_OF_ONE_ID) this.#cut();
   }
 
@@ -171,7 +171,7 @@ class Newest {
 
   all(): RequestRecord[] {
     this.#cut();
-    return this.#list.map(({ record }) => record);
+    return this.#list.map(({ toJson }) => toJson());
   }
 }
 
@@ -228,8 +228,11 @@ class WorkerRecords {
   }
 
   #scan(area: Area, each: (record: RecordView) => void): number {
+    const newest = this.#reader.newestIn(area);
     let oldest = Number.POSITIVE_INFINITY;
-    for (let slot = 0; slot < area.slots; slot++) {
+    // In a ring from the newest on: then few of the others are among the newest that are looked for.
+    for (let back = 0; back < area.slots; back++) {
+      const slot = (newest - back + area.slots) % area.slots;
       if (!this.#reader.read(area, slot)) continue;
       oldest = Math.min(oldest, this.#view.endedAt);
       each(this.#view);
@@ -274,7 +277,8 @@ class RecordView implements Activation {
   }
 
   hasId(id: string): boolean {
-    return this.#id === id || (id.length === TRACE_ID && this.#traceId === id);
+    const { idLength } = this.#reader.fields;
+    return (idLength === id.length && this.#id === id) || (id.length === TRACE_ID && this.#traceId === id);
   }
 
   isNumber(worker: number, number: number): boolean {
@@ -322,7 +326,19 @@ class RecordView implements Activation {
 
   // ── as data ──
 
-  toJson(): RequestRecord {
+  /** The record after this one has been read; as data only where it is needed, because that costs 50 times as much as the copy. */
+  copy(): { readonly toJson: () => RequestRecord } {
+    const { u8 } = this.#reader.fields;
+    const bytes = u8.slice();
+    return {
+      toJson: () => {
+        u8.set(bytes);
+        return this.#toJson();
+      },
+    };
+  }
+
+  #toJson(): RequestRecord {
     const { fields } = this.#reader;
     const { startedAt, number, generation, status, grpcStatus, beforeCall, untilAnswer, received, sent } = fields;
     return withoutAbsent({

@@ -98,8 +98,8 @@ test("texts that do not fit are cut at the end of the slot, not written into the
   writer.close();
   const fields = writer.open(memory.recent, 0);
   fields.number = 2;
-  const id = writer.write("id", 2, 0);
-  const path = writer.write("x".repeat(500), 500, id);
+  const id = writer.write("id", 0);
+  const path = writer.write("x".repeat(500), id);
   fields.pathLength = path;
   writer.close();
   assert.equal(reader.read(memory.recent, 1), true);

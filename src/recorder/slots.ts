@@ -42,10 +42,9 @@ export class SlotWriter {
     return fields;
   }
 
-  /** Writes the first `length` characters of a text behind `before` other characters; returns how many there was room for. */
-  write(text: string, length: number, before: number): number {
-    const room = SLOT - TEXTS - before;
-    const written = Math.min(length, room);
+  /** Writes a text behind `before` other characters; returns how many there was room for. */
+  write(text: string, before: number): number {
+    const written = Math.min(text.length, SLOT - TEXTS - before);
     if (written > 0) latin1Write(this.#text, text, this.fields.at + TEXTS + before, written);
     return written;
   }
@@ -101,6 +100,19 @@ export class SlotReader {
     for (let i = 0; i < SLOT / 8; i++) f64[i] = this.#doubles[from + i] ?? 0;
     fence(this.#head);
     return Atomics.load(this.#cells, cell) === before && before === sequenceOf(this.fields.number);
+  }
+
+  /** The slot with the highest number, as far as it can be told without reading. */
+  newestIn({ start, slots }: Area): number {
+    let newest = 0;
+    let highest = 0;
+    for (let slot = 0; slot < slots; slot++) {
+      const sequence = Atomics.load(this.#cells, ((start + slot * SLOT) >>> 2) + SEQUENCE) >>> 0;
+      if (sequence <= highest) continue;
+      highest = sequence;
+      newest = slot;
+    }
+    return newest;
   }
 
   /** `length` characters of the texts, from the character `from` on. */

@@ -36,13 +36,11 @@ type Recorded = Readonly<
 /** Records an exchange that has ended. `place`: the most specific that it has reached. */
 export function recordRequest(exchange: Recorded, place: Place, recorder: Recorder): void {
   const { bind, selected, call, downstream, responseSide, result, request, requestSide, startedAt } = exchange;
-  const { names } = recorder;
   const fields = recorder.open(place, startedAt, result.endedAt);
   fields.generation = bind.generation;
   fields.status = result.status;
   if (result.reason !== "Upstream") fields.reason = reasonNumber(result.reason);
-  fields.method = names.findOfClient(request.method);
-  fields.version = names.find(request.version);
+  recorder.message(request.method, request.version);
   fields.received = downstream.bodyBytes;
   fields.sent = responseSide.bytes;
   const { grpcStatus } = responseSide;
@@ -55,9 +53,7 @@ export function recordRequest(exchange: Recorded, place: Place, recorder: Record
     if (call.answeredAt > 0) fields.untilAnswer = call.answeredAt - call.startedAt;
     const { endpointName } = call;
     // Clients choose the endpoints of `dynamic` backends.
-    if (endpointName !== undefined)
-      fields.endpoint =
-        selected.backend?.target.type === "dynamic" ? names.findOfClient(endpointName) : names.find(endpointName);
+    if (endpointName !== undefined) recorder.endpoint(endpointName, selected.backend?.target.type === "dynamic");
   }
   if (result.code !== undefined) {
     fields.code = errorNumber(result.code);
@@ -73,7 +69,7 @@ export function recordRequest(exchange: Recorded, place: Place, recorder: Record
   const path = SUSPICIOUS.test(arrivedPath)
     ? redactTarget(arrivedPath, bind.policies.credentials.parametersOf(arrivedPath))
     : arrivedPath;
-  recorder.texts(exchange.requestId, selected.host, path, path.length);
+  recorder.texts(exchange.requestId, selected.host, path);
   recorder.close(place, result.endedAt);
 }
 

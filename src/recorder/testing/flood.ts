@@ -46,7 +46,7 @@ function flood(memory: RecorderMemory, first: number): void {
     fields.status = low;
     fields.place = low;
     const path = pathOf(number);
-    fields.pathLength = writer.write(path, path.length, 0);
+    fields.pathLength = writer.write(path, 0);
     writer.close();
     writer.copyTo(kept, number % kept.slots);
   }
