@@ -20,6 +20,7 @@ import type { LiveConnection } from "../ingress/arrival.ts";
 import { callable, pick } from "../phases/select-backend.ts";
 import type { Services } from "../services/services.ts";
 import { isLogged, logAccess } from "../telemetry/log-access.ts";
+import { recordConnection } from "../telemetry/record-connection.ts";
 import { connectionVariables, shownOfConnection } from "../variables/connection-variables.ts";
 import { ConnectionTrace } from "./connection-trace.ts";
 
@@ -337,7 +338,34 @@ export class TcpConnection implements TransportHandler, UpstreamCaller, LiveConn
     this.#call?.settle();
     this.#call = undefined;
     this.#trace?.finished(error ?? null);
+    this.#record(reason, code);
     if (isLogged(this.#host.bind, this.#services.accessLog)) this.#logAccess(error, reason, code);
+  }
+
+  #record(reason: Reason, code: ErrorCode | undefined): void {
+    const { recorder } = this.#services;
+    if (recorder === undefined) return;
+    const { listener, serverName } = this.#origin;
+    const { bind } = this.#host;
+    const chosen = { listener, route: this.#route, backend: this.#backend };
+    recordConnection(
+      {
+        kind: "connection",
+        generation: bind.generation,
+        protocol: this.#protocol,
+        host: serverName,
+        endpoint: this.#endpointName,
+        client: this,
+        code,
+        reason,
+        origin: code && bind.provenance.ofConnectionError(code, chosen, bind.frontend),
+        received: this.bytesReceived,
+        sent: this.bytesSent,
+        startedAt: this.#startedAt,
+      },
+      (this.#backend ?? listener ?? bind).series.placeIn(recorder),
+      recorder,
+    );
   }
 
   /** One line per connection, when it ends: only then are bytes and duration known. */
