@@ -3,9 +3,10 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import { after, before, test } from "node:test";
 import { stringify } from "yaml";
+import { noOpenssl, TestCa } from "../../test/helpers/certificates.ts";
 import { invokeProgram } from "../cli/fixtures/invoke.ts";
 import { tracegate } from "./commands.ts";
 
@@ -331,6 +332,23 @@ test("routes that delegate, step by step: the group, its routes, and a choice of
     wrong.stderr,
     "tracegate: the route has no backend three.test:80\nTry: write --assume backend@default/outer=a or backend@default/end=one.test:80 or backend@default/outer=b or backend@default/end=two.test:80\n",
   );
+  // Where the name says which choice is meant, only its values are of use.
+  assert.equal(
+    (await run("--assume", "backend@default/outer=c")).stderr,
+    "tracegate: the route has no backend c\nTry: write --assume backend@default/outer=a or backend@default/outer=b\n",
+  );
+  const other = await run("--assume", "backend@default/inner=a");
+  assert.match(
+    other.stderr,
+    /^tracegate: nothing depends on backend@default\/inner=a\nTry: write --assume backend@default\/outer=a or /,
+  );
+  const cases = join(folder, "group-cases.yaml");
+  const request = { url: "http://a/" };
+  const chosen = { "backend@default/outer": "a", "backend@default/end": "two.test:80" };
+  const known = [{ name: "one", request, assume: chosen, expect: { backend: "two.test:80" } }];
+  await writeFile(cases, stringify({ cases: known }));
+  const checked = await invokeProgram(tracegate, ["check", "-f", file, "--expect", cases]);
+  assert.match(checked.stdout, /\n1 case: 1 passed\n$/);
 });
 
 test("of routes that delegate to one that responds itself, only the choices that matter are outcomes", async () => {
@@ -457,6 +475,51 @@ test("a backend can be assumed to fail: it refuses connections, closes them, or 
     stderr,
     /^tracegate: the route default\/all waits .* because it has no timeout\nTry: .*give the route a timeout/,
   );
+});
+
+test("a client's certificate can be assumed without its key", { skip: noOpenssl }, async () => {
+  using ca = new TestCa();
+  using other = new TestCa("another CA");
+  const { certFile: cert, keyFile: key } = ca.issue("a.test");
+  const tls = { cert, key, root: ca.certFile };
+  const rules = ['source.subjectCn == "billing"'];
+  const routes = [on("all", "/", { authorization: { rules } })];
+  const file = join(folder, "mtls.yaml");
+  await writeFile(file, stringify({ binds: [{ port: 8443, listeners: [{ protocol: "HTTPS", tls, routes }] }] }));
+  const of = async (path: string, ...words: string[]) => {
+    const assume = path === "" ? [] : ["--assume", `clientCertificate=${path}`];
+    const args = ["explain", "-f", file, ...assume, "--", "https://a.test", ...words];
+    const { stdout, stderr } = await invokeProgram(tracegate, args);
+    return stdout === "" ? stderr : stdout;
+  };
+  const billing = ca.issue("billing");
+  // A key in the same file is not needed, and goes nowhere.
+  const both = join(folder, "both.pem");
+  await writeFile(both, billing.key + billing.cert);
+  for (const path of [billing.certFile, both])
+    assert.match(await of(path), /^if clientCertificate=CN=billing:\nGET \/ → 200 /);
+  assert.match(await of(ca.issue("shop").certFile), /^if .*CN=shop:\nGET \/ → 403 /);
+  const rejected = await of(other.issue("billing").certFile);
+  assert.match(rejected, /→ refused · .* certificate was rejected: UNABLE_TO_GET_ISSUER_CERT_LOCALLY\n/);
+  assert.match(await of(billing.keyFile), /has no certificate\nTry: write the path of a file/);
+  const noKey =
+    "tracegate: the client's certificate has no private key\nTry: add its key, or assume clientCertificate=FILE";
+  assert.ok((await of("", "--cert", billing.certFile)).startsWith(noKey));
+  const cases = join(folder, "mtls-cases.yaml");
+  const request = { url: "https://a.test/" };
+  const expect = { status: 200 };
+  const known = [
+    { name: "assumed", request, assume: { clientCertificate: basename(both) }, expect },
+    { name: "with its key", request: { ...request, certificate: billing.certFile, key: billing.keyFile }, expect },
+    { name: "by HTTP/2", request: { ...request, certificate: basename(both), version: "2" }, expect },
+    { name: "without its key", request: { ...request, certificate: billing.certFile }, expect },
+  ];
+  await writeFile(cases, stringify({ cases: known.slice(0, 3) }));
+  const check = () => invokeProgram(tracegate, ["check", "-f", file, "--expect", cases]);
+  assert.match((await check()).stdout, /\n3 cases: 3 passed\n$/);
+  await writeFile(cases, stringify({ cases: known }));
+  const { stdout, stderr } = await check();
+  assert.match(stdout + stderr, /mtls-cases\.yaml:\d+:\d+: error: cases\[3\]\.request\.certificate: .* no private key/);
 });
 
 test("around what happens: listeners that lost, policies in force and not reached, the split, what changes in the response", async () => {

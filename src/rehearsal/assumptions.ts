@@ -8,6 +8,7 @@ import { suggest } from "../base/suggest.ts";
 import { isShadowable } from "../policies/contract/shadow.ts";
 import { REQUEST_ORDER } from "../policies/order.ts";
 import type { RequestPolicyKind } from "../policies/policy-set.ts";
+import { certificatesIn } from "../tls/assumed-certificate.ts";
 import { BadFacts } from "./facts.ts";
 
 /** A response that a backend or service is assumed to send. */
@@ -64,6 +65,13 @@ export const ASSUMPTIONS = {
     values: ["NAME"],
     places: "routes",
     read: (value) => (typeof value === "string" && value !== "" ? value : undefined),
+  }),
+  clientCertificate: entry({
+    about:
+      "the client's certificate, for which nobody needs its key; a listener that asks for one checks its issuer, validity and purpose",
+    otherwise: "none, or that of `--cert` and `--key`",
+    values: ["FILE.pem"],
+    read: (value) => (isCertificate(value) ? certificatesIn(value).join("") : undefined),
   }),
   networkExtAuthz: entry({
     about: "`networkExtAuthz`",
@@ -150,11 +158,6 @@ export type Assumptions = {
   readonly [Name in AssumptionName]?: NonNullable<ReturnType<(typeof ASSUMPTIONS)[Name]["read"]>>;
 };
 
-/** Reads texts such as `extAuthz=deny`. Throws BadFacts. */
-export function readAssumptionTexts(texts: readonly string[]): Assumptions {
-  return readAssumptions(Object.fromEntries(texts.map(splitAssumption)));
-}
-
 /** `NAME=VALUE`; without `=` the value is empty. */
 export function splitAssumption(text: string): [name: string, value: string] {
   const mark = text.indexOf("=");
@@ -176,7 +179,9 @@ export function readAssumptions(values: Fields): Assumptions {
     if (assumed === undefined) {
       const text = typeof value === "string" ? value : JSON.stringify(value);
       const ways = ASSUMPTIONS[name].values.map((each) => [name, each] as const);
-      throw new BadFacts(`${name} cannot be ${JSON.stringify(text)}`, supplyOf(name), { assume: written, ways });
+      // It may have a private key.
+      const shown = text.includes("-----BEGIN ") ? "this text" : JSON.stringify(text);
+      throw new BadFacts(`${name} cannot be ${shown}`, supplyOf(name), { assume: written, ways });
     }
     return [written, assumed] as const;
   });
@@ -206,13 +211,27 @@ function placesOf(kind: RequestPolicyKind): readonly string[] {
   return isShadowable(kind) ? [...phases, "shadow"] : phases;
 }
 
+/** What an outcome depends on. */
+interface Decided {
+  readonly given: Fields;
+  /** Choices of backends, with the backends that were not chosen. */
+  readonly splits: ReadonlyMap<string, { readonly others: readonly unknown[] }>;
+}
+
 /** Throws BadFacts for an assumption without effect: a mistake about its name, or about the route that the request gets. */
-export function checkUse(assumed: Assumptions, outcomes: readonly { readonly given: Fields }[]): void {
-  const given = outcomes.flatMap((outcome) => Object.entries(outcome.given));
+export function checkUse(assumed: Assumptions, outcomes: readonly Decided[]): void {
+  const given = outcomes.flatMap((outcome) => [
+    ...Object.entries(outcome.given),
+    ...[...outcome.splits].flatMap(([name, { others }]) => others.map((other) => [name, other] as const)),
+  ]);
   for (const [name, value] of Object.entries(assumed)) {
     if (given.some(([other, used]) => other === name && used === value)) continue;
     const text = assumption(name, textOf(value));
-    const same = given.filter(([other]) => withoutPlace(other) === withoutPlace(name) && !(other in assumed));
+    const own = given.filter(([other]) => other === name);
+    const same =
+      own.length > 0
+        ? own
+        : given.filter(([other]) => withoutPlace(other) === withoutPlace(name) && !(other in assumed));
     const ways = same.map(([other, used]) => [other, textOf(used)] as const);
     const about = { assume: name, ways };
     if (ways.length === 0)
@@ -221,8 +240,8 @@ export function checkUse(assumed: Assumptions, outcomes: readonly { readonly giv
         `leave out --assume ${text}, or check which route the request gets`,
         about,
       );
-    const what =
-      withoutPlace(name) === "backend" ? `the route has no backend ${textOf(value)}` : `nothing depends on ${text}`;
+    const isRoute = withoutPlace(name) === "backend" && (name === "backend" || own.length > 0);
+    const what = isRoute ? `the route has no backend ${textOf(value)}` : `nothing depends on ${text}`;
     const texts = new Set(ways.map(([other, used]) => assumption(other, used)));
     throw new BadFacts(what, `write --assume ${[...texts].join(" or ")}`, about);
   }
@@ -249,6 +268,7 @@ export function givenText(name: string, value: unknown): string {
 /** A value as `NAME=VALUE` has it. */
 export function textOf(value: unknown): string {
   if (value instanceof Date) return value.toISOString();
+  if (isCertificate(value)) return certificatesIn(value)[0]?.subject.replaceAll("\n", ", ") ?? "";
   if (isObject(value) && typeof value.status === "number" && Object.keys(value).length === 1)
     return String(value.status);
   return typeof value === "string" ? value : JSON.stringify(value);
@@ -268,7 +288,7 @@ function assumption(name: string, value: string): string {
 }
 
 /** Whether a text is read as JSON: `backend` and `body` are texts, whatever they look like. */
-const TEXTS: ReadonlySet<string> = new Set<AssumptionName>(["backend", "body", "time"]);
+const TEXTS: ReadonlySet<string> = new Set<AssumptionName>(["backend", "body", "clientCertificate", "time"]);
 
 function readValue(name: AssumptionName, value: unknown): unknown {
   if (typeof value !== "string" || TEXTS.has(name)) return ASSUMPTIONS[name].read(value);
@@ -292,6 +312,16 @@ export function isAssumption(name: string): name is AssumptionName {
 // Infers the type of the values.
 function entry<Value>(each: Entry<Value>): Entry<Value> {
   return each;
+}
+
+/** Whether a text is PEM with certificates. */
+function isCertificate(value: unknown): value is string {
+  if (typeof value !== "string" || !value.includes("-----BEGIN CERTIFICATE-----")) return false;
+  try {
+    return certificatesIn(value).length > 0;
+  } catch {
+    return false;
+  }
 }
 
 function oneOf<Word extends string>(...words: readonly Word[]): (value: unknown) => Word | undefined {

@@ -6,6 +6,8 @@ import { backendName } from "../ir/backend-name.ts";
 import type { AssumeCredential, PolicyDeps } from "../policies/contract/deps.ts";
 import { isShadowKey } from "../policies/contract/shadow.ts";
 import type { Split } from "../proxy/services/services.ts";
+import { certificatesIn } from "../tls/assumed-certificate.ts";
+import type { AssumedCertificate } from "../tls/tls-terminator.ts";
 import type { CalloutAnswers } from "../upstream/callouts/callout.ts";
 import { AssumedProcessor, authzHttp, authzMessage, httpOf, rateLimitMessage } from "./assumed-services.ts";
 import {
@@ -86,6 +88,12 @@ export class Choices {
     if (value !== undefined) this.asked.set(name, { value, others: [], share: () => 1 });
     return value;
   }
+
+  /** The certificate that the client is assumed to have; asked for by listeners that want one. */
+  readonly clientCertificate: AssumedCertificate = () => {
+    const pem = this.assumed("clientCertificate");
+    return pem === undefined ? undefined : certificatesIn(pem);
+  };
 
   /** Whether a condition is met that depends on what is not known. */
   condition(text: string, needs: readonly Need[]): boolean {

@@ -1,7 +1,6 @@
 /** Requests as people write them for curl: `[METHOD] URL` with some of its options. */
-import { readFileSync } from "node:fs";
-import { messageOf } from "../base/errors.ts";
 import { BadFacts, credentials, type WrittenRequest } from "./facts.ts";
+import { pemOf } from "./named-file.ts";
 
 const USAGE = "write it as for curl: [METHOD] URL [-X METHOD] [-H 'name: value'] [-d BODY]";
 
@@ -65,7 +64,7 @@ export function requestOf(words: readonly string[], source?: string): WrittenReq
     else if (option === "agent") fields.push(["User-Agent", value]);
     else if (option === "user") fields.push(credentials(value));
     else if (option === "header") fields.push(fieldOf(value));
-    else if (option === "file") certificate = `${certificate ?? ""}${textOfFile(word, value)}\n`;
+    else if (option === "file") certificate = `${certificate ?? ""}${pemOf(value, ".", { request: "certificate" })}\n`;
   }
   const url = positional.pop();
   if (url === undefined) throw new BadFacts("no URL", USAGE);
@@ -78,12 +77,4 @@ function fieldOf(text: string): [name: string, value: string] {
   if (colon < 1 || /[\r\n]/.test(text))
     throw new BadFacts(`-H ${JSON.stringify(text)} is not a header field`, "write -H 'name: value'");
   return [text.slice(0, colon), text.slice(colon + 1).trim()];
-}
-
-function textOfFile(option: string, path: string): string {
-  try {
-    return readFileSync(path, "utf8");
-  } catch (error) {
-    throw new BadFacts(`${option}: ${messageOf(error)}`, "write the path of a file with PEM");
-  }
 }

@@ -31,8 +31,8 @@ export class BadFacts extends Error {
 }
 
 /** The field of the request, or the assumption, that is wrong. */
-type BadPart =
-  | { readonly request: keyof WrittenRequest }
+export type BadPart =
+  | { readonly request: string }
   /** `ways`: what can be assumed instead, by name and value; none: nothing depends on it. Absent: the name is wrong. */
   | { readonly assume: string; readonly ways?: readonly (readonly [name: string, value: string])[] };
 
@@ -117,7 +117,15 @@ function clientOf({ source = "127.0.0.1", version, certificate }: WrittenRequest
     throw new BadFacts(`${source} is not an IP address`, "write an address such as 192.0.2.7", { request: "source" });
   const isTls = url.protocol === "https:" || url.protocol === "tls:";
   if (certificate !== undefined && !isTls)
-    throw new BadFacts("a client without TLS has no certificate", "write a URL that begins with https:// or tls://");
+    throw new BadFacts("a client without TLS has no certificate", "write a URL that begins with https:// or tls://", {
+      request: "certificate",
+    });
+  if (certificate !== undefined && !/-----BEGIN [A-Z ]*PRIVATE KEY-----/.test(certificate))
+    throw new BadFacts(
+      "the client's certificate has no private key",
+      "add its key, or assume clientCertificate=FILE, which needs none",
+      { request: "certificate" },
+    );
   // A name that clients ask for is not an address (RFC 6066, section 3).
   const name = isIP(url.hostname.replace(/^\[|\]$/g, "")) === 0 ? url.hostname.toLowerCase() : "";
   return { serverName: isTls ? name : undefined, version, certificate, source: { address: source, port: 50_000 } };

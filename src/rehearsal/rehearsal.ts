@@ -236,6 +236,7 @@ export class Rehearsal {
       buffers: new BufferBudget(),
       random: () => 0,
       chooseBackend: this.#choices.backend,
+      assumedCertificate: this.#choices.clientCertificate,
       unknowns: this.#unknowns,
       fitsRedacted: this.#unknowns.fitsRedacted,
       dynamic: dynamicEndpoints(endpoints, new Networks([])),

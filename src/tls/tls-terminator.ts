@@ -7,6 +7,7 @@ import { Roster, type Rostered } from "../base/roster.ts";
 import { type Addresses, Peer } from "../net/addresses.ts";
 import { sockets } from "../net/node-internals.ts";
 import { type ByteStream, type TlsSession, Transport, type TransportHandler } from "../net/transport.ts";
+import { whyRejected } from "./assumed-certificate.ts";
 import { CertificateChoice, type ServerIdentity } from "./certificate-choice.ts";
 import { ClientCertificate } from "./client-certificate.ts";
 import { LeafCache, type LeafListener } from "./leaf-cache.ts";
@@ -20,17 +21,22 @@ const HANDSHAKE = Symbol("handshake");
 const CLOSED = "the connection closed during the handshake";
 
 /** Receives the result of a handshake; exactly one of the two is called. */
-interface HandshakeWaiter {
+export interface HandshakeWaiter {
   /** Returns the handler of the bytes inside TLS. */
   onSecure(transport: Transport): TransportHandler;
   onHandshakeFailure(message: string): void;
 }
+
+/** The certificate that a client is assumed to have, its chain after it; asked for if the listener asks its clients for one. */
+export type AssumedCertificate = () => readonly X509Certificate[] | undefined;
 
 interface Pending extends Rostered {
   /** The connection below TLS. */
   readonly carrier: Carrier;
   readonly waiter: HandshakeWaiter;
   readonly session: Omit<TlsSession, "protocol">;
+  /** undefined: the handshake says which certificate the client has. */
+  readonly assumed: readonly X509Certificate[] | undefined;
   /** The client's addresses: those of its PROXY header where there was one, which the socket does not have. */
   readonly from: Addresses;
 }
@@ -106,10 +112,20 @@ export class TlsTerminator {
   }
 
   /** Takes over a connection of which `hello` has been read. Destroying `transport` cancels the handshake. */
-  accept(transport: Transport, hello: Buffer, serverName: string, waiter: HandshakeWaiter): void {
+  accept(
+    transport: Transport,
+    hello: Buffer,
+    serverName: string,
+    waiter: HandshakeWaiter,
+    assumedCertificate?: AssumedCertificate,
+  ): void {
     let identity: ServerIdentity;
+    const assumed = this.#settings.clientCa === undefined ? undefined : assumedCertificate?.();
     try {
       identity = this.#identityFor(serverName);
+      const rejected = assumed && this.#whyRejected(assumed);
+      if (rejected !== undefined && !this.#admitsAll)
+        throw new Error(`the client's certificate was rejected: ${rejected}`);
     } catch (error) {
       waiter.onHandshakeFailure(messageOf(error));
       transport.destroy();
@@ -118,7 +134,7 @@ export class TlsTerminator {
     const from = new Peer(transport);
     const carrier: Carrier = transport.release(hello);
     const session = { serverName, clientValidation: this.clientValidation, client: undefined };
-    const pending = { carrier, waiter, session, from, place: -1 };
+    const pending = { carrier, waiter, session, assumed, from, place: -1 };
     carrier[HANDSHAKE] = pending;
     this.#pending.set(pending, undefined);
     carrier.once("close", () => {
@@ -129,7 +145,7 @@ export class TlsTerminator {
     carrier.allowHalfOpen = false;
     if (!("remoteAddress" in carrier)) {
       // Node does not report the stream of a handshake inside the process, so each such stream gets its own server.
-      this.#createServer(identity, serverName, () => carrier).emit("connection", carrier);
+      this.#createServer(identity, serverName, () => carrier, assumed === undefined).emit("connection", carrier);
       return;
     }
     let server = this.#servers.get(identity);
@@ -161,13 +177,14 @@ export class TlsTerminator {
     identity: ServerIdentity,
     serverName: string,
     carrierOf: (socket: Socket) => Carrier | undefined,
+    asksForCertificate = true,
   ): Server {
     const tickets = this.#ticketsOf(identity, serverName);
     const server = nodeTls().createServer({
       ...serverContext(this.#settings, identity),
       sessionIdContext: tickets.id,
       sessionTimeout: SESSION_LIFETIME_S,
-      requestCert: this.#settings.clientCa !== undefined,
+      requestCert: asksForCertificate && this.#settings.clientCa !== undefined,
       rejectUnauthorized: !this.#admitsAll,
       ...(this.#protocols.length > 0 && { ALPNProtocols: [...this.#protocols] }),
     });
@@ -212,9 +229,8 @@ export class TlsTerminator {
       socket.destroy();
       return;
     }
-    const { carrier, waiter, session, from } = pending;
-    const verified = this.#settings.clientCa !== undefined && socket.authorized;
-    const certificate = verified ? socket.getPeerX509Certificate() : undefined;
+    const { carrier, waiter, session, assumed, from } = pending;
+    const certificate = assumed === undefined ? this.#verifiedOf(socket) : this.#verifiedAmong(assumed);
     const client = certificate === undefined ? undefined : new ClientCertificate(certificate);
     carrier.allowHalfOpen = true;
     socket.allowHalfOpen = true;
@@ -224,6 +240,19 @@ export class TlsTerminator {
       return waiter.onSecure(transport);
     };
     Transport.over(socket, from, accept, carrier, { ...session, protocol: socket.alpnProtocol || "", client });
+  }
+
+  #verifiedOf(socket: TLSSocket): X509Certificate | undefined {
+    const verified = this.#settings.clientCa !== undefined && socket.authorized;
+    return verified ? socket.getPeerX509Certificate() : undefined;
+  }
+
+  #verifiedAmong(assumed: readonly X509Certificate[]): X509Certificate | undefined {
+    return this.#whyRejected(assumed) === undefined ? assumed[0] : undefined;
+  }
+
+  #whyRejected(assumed: readonly X509Certificate[]): string | undefined {
+    return whyRejected(assumed, this.#settings.clientCa ?? "");
   }
 
   #fail(carrier: Carrier | undefined, message: string): void {

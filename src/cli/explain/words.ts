@@ -1,7 +1,8 @@
 /** What `tracegate explain` and `tgctl explain` have in common: options, the request after `--`, and mistakes in them. */
-import { ASSUME_SUMMARY, readAssumptionTexts, splitAssumption } from "../../rehearsal/assumptions.ts";
+import { ASSUME_SUMMARY, readAssumptions, splitAssumption } from "../../rehearsal/assumptions.ts";
 import { requestOf } from "../../rehearsal/curl.ts";
 import { BadFacts, factsOfRequest } from "../../rehearsal/facts.ts";
+import { assumedByFile } from "../../rehearsal/named-file.ts";
 import type { Question } from "../../rehearsal/question.ts";
 import type { OptionSpecs } from "../runner/define-command.ts";
 import { usage } from "../runner/errors.ts";
@@ -21,8 +22,11 @@ export function questionOf(
   try {
     const request = requestOf(words, source);
     factsOfRequest(request);
-    readAssumptionTexts(assume);
-    return { request, ...(assume.length > 0 && { assume: Object.fromEntries(assume.map(splitAssumption)) }) };
+    const assumed = Object.fromEntries(
+      assume.map(splitAssumption).map(([name, value]) => [name, assumedByFile(name, value)]),
+    );
+    readAssumptions(assumed);
+    return { request, ...(assume.length > 0 && { assume: assumed }) };
   } catch (error) {
     throw asUsage(error);
   }

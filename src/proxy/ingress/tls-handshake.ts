@@ -2,7 +2,7 @@
 import { ConnectionStage } from "../../net/connection-stage.ts";
 import type { TransportHandler } from "../../net/transport.ts";
 import { MAX_CLIENT_HELLO, parseClientHello } from "../../tls/tls-client-hello.ts";
-import type { TlsTerminator } from "../../tls/tls-terminator.ts";
+import type { HandshakeWaiter, TlsTerminator } from "../../tls/tls-terminator.ts";
 import type { CompiledListener } from "../compile/compiled.ts";
 import type { Arrival, Ingress, LiveConnection, Next } from "./arrival.ts";
 
@@ -70,7 +70,7 @@ class TlsStage extends ConnectionStage implements LiveConnection {
 
   /** From here on, Node's TLS owns the socket, and the terminator reports failures. */
   #terminateTls(listener: CompiledListener, terminator: TlsTerminator, serverName: string, hello: Buffer): void {
-    terminator.accept(this.transport, hello, serverName, {
+    const waiter: HandshakeWaiter = {
       onSecure: (transport) => {
         this.leave();
         this.#ingress
@@ -80,6 +80,7 @@ class TlsStage extends ConnectionStage implements LiveConnection {
         return this.#next({ ...this.#arrival, transport, listener, serverName });
       },
       onHandshakeFailure: (message) => this.fail(`TLS handshake failed: ${message}`),
-    });
+    };
+    terminator.accept(this.transport, hello, serverName, waiter, this.#ingress.services.assumedCertificate);
   }
 }

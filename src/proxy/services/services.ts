@@ -11,6 +11,7 @@ import type { CustomLabels } from "../../telemetry/custom-labels.ts";
 import type { Histogram, Metrics } from "../../telemetry/metrics.ts";
 import type { EntrySink } from "../../telemetry/otlp/messages.ts";
 import type { TicketSecrets } from "../../tls/ticket-keys.ts";
+import type { AssumedCertificate } from "../../tls/tls-terminator.ts";
 import type { DynamicEndpoints } from "../../upstream/destinations/dynamic.ts";
 import type { Workloads } from "../../upstream/discovery/discovery.ts";
 import type { Locality } from "../../upstream/discovery/locality.ts";
@@ -74,6 +75,8 @@ export interface Services {
   readonly random: () => number;
   /** The index of the backend that gets a request, in place of chance; only in rehearsals. */
   readonly chooseBackend?: (split: Split) => number;
+  /** The certificate of a client that need not prove its key, with those between it and the CA; only in rehearsals. */
+  readonly assumedCertificate?: AssumedCertificate;
   /** What expressions cannot know of a request; only in rehearsals. */
   readonly unknowns?: Unknowns;
   /** Whether what is redacted in a request fits a route; only in rehearsals. */

@@ -41,7 +41,9 @@ const VALUES: readonly unknown[] = [
 ];
 
 test("the schema takes exactly the values that are read, for every assumption and place", () => {
-  for (const [name, { places = [] }] of Object.entries(ASSUMPTIONS)) {
+  // A file of cases names a file there.
+  const { clientCertificate: _file, ...others } = ASSUMPTIONS;
+  for (const [name, { places = [] }] of Object.entries(others)) {
     const placed = typeof places === "string" ? ["default/shop"] : places;
     for (const written of [name, ...placed.map((place) => `${name}@${place}`)])
       for (const value of VALUES) {

@@ -17,6 +17,17 @@ const request = z
     headers: z.record(z.string(), z.string()).optional().describe("Fields that the client sends, by name."),
     body: z.string().optional().describe("Sent as by curl's `-d`: as a form, unless `headers` has a `content-type`."),
     source: z.string().optional().describe("Address of the client. Default: `127.0.0.1`."),
+    version: z
+      .enum(["1.1", "2"])
+      .optional()
+      .describe("Of HTTP. Default: in plaintext `1.1`, with TLS what the gateway chooses of both."),
+    certificate: z
+      .string()
+      .optional()
+      .describe(
+        "The client's certificate, with `key`: a file with PEM, relative to this file, or PEM. Without its key, write `assume: {clientCertificate: …}`.",
+      ),
+    key: z.string().optional().describe("The private key of `certificate`, in the same way."),
   })
   .meta({ id: "CaseRequest", description: "The request, as a client would send it." });
 
@@ -84,6 +95,7 @@ const VALUES: Readonly<Record<AssumptionName, Fields>> = {
     ],
   },
   backend: { type: "string", minLength: 1 },
+  clientCertificate: { type: "string", minLength: 1 },
   networkExtAuthz: { enum: ["allow", "deny"] },
   extAuthz: { anyOf: [{ enum: ["allow", "deny"] }, ...RESPONSES] },
   extProc: { anyOf: [{ enum: ["allow", "fail"] }, ...RESPONSES] },

@@ -1,3 +1,4 @@
+import { dirname } from "node:path";
 import type { Path } from "../../base/paths.ts";
 import { STANDARD_ENVIRONMENT } from "../../cel/index.ts";
 import { ConfigDocument } from "../../config/parse/document.ts";
@@ -8,6 +9,7 @@ import { knownFields } from "../../translation/problems/known-fields.ts";
 import { reportIssues } from "../../translation/problems/schema-errors.ts";
 import { type Assumptions, readAssumptions } from "../assumptions.ts";
 import { BadFacts, factsOfRequest, type RequestFacts } from "../facts.ts";
+import { assumedByFile, pemOf } from "../named-file.ts";
 import { caseFile, type Expectation, type TestCase } from "./case-schema.ts";
 import { Places } from "./places.ts";
 
@@ -55,7 +57,7 @@ export function readCases(
     if (names.has(each.name))
       document.report([...path, "name"], { message: "another case has this name; a report could not tell them apart" });
     names.add(each.name);
-    const facts = checked(document, path, () => factsOf(each.request));
+    const facts = checked(document, path, () => factsOf(each.request, dirname(file)));
     const host = facts && hostOf(each.request, facts);
     for (const kind of NAMED) {
       const name = each.expect[kind];
@@ -73,7 +75,7 @@ export function readCases(
       assumed: Object.assign(
         {},
         ...Object.entries(each.assume ?? {}).map(([name, value]) =>
-          checked(document, path, () => readAssumptions({ [name]: value })),
+          checked(document, path, () => readAssumptions({ [name]: assumedByFile(name, value, dirname(file)) })),
         ),
       ),
       expect: each.expect,
@@ -82,8 +84,16 @@ export function readCases(
   return document.ok ? { file, cases, places } : document;
 }
 
-function factsOf({ url, method, headers = {}, body = "", source }: TestCase["request"]): RequestFacts {
-  return factsOfRequest({ url, method, headers: Object.entries(headers), body, source });
+/** `folder`: that of the file, to which names of other files are relative. */
+function factsOf(
+  { url, method, headers = {}, body = "", source, version, certificate, key }: TestCase["request"],
+  folder: string,
+): RequestFacts {
+  const pems = Object.entries({ certificate, key }).flatMap(([request, pem]) =>
+    pem === undefined ? [] : [pemOf(pem, folder, { request })],
+  );
+  const client = { source, version, certificate: pems.length === 0 ? undefined : pems.join("\n") };
+  return factsOfRequest({ url, method, headers: Object.entries(headers), body, ...client });
 }
 
 /** The host that selects both listener and route; undefined if the URL has none or the case sets a Host field. */

@@ -8,7 +8,9 @@ import {
 } from "node:http2";
 import { type AddressInfo, createServer as createTcpServer, type Socket } from "node:net";
 import type { AssumedResponse } from "../../../src/rehearsal/assumptions.ts";
-import { BACKEND } from "./certificates.ts";
+import type { Identity } from "../../helpers/certificates.ts";
+import { freePort } from "../../helpers/free-ports.ts";
+import { BACKEND, IMPOSTOR } from "./certificates.ts";
 
 /** A request as a backend gets it: names and values of headers alternate. */
 export interface Sent {
@@ -22,8 +24,8 @@ export class Backends {
   readonly sent: Sent[] = [];
   /** To the next requests; after these, status 200. */
   responses: AssumedResponse[] = [];
-  /** Ports for plaintext and for TLS. */
-  readonly ports: { readonly plain: number; readonly tls: number };
+  /** For plaintext, for TLS, for TLS with a certificate that nobody trusts; and one that is closed. */
+  readonly ports: Readonly<Record<"plain" | "tls" | "unverified" | "gone", number>>;
   readonly #stop: () => void;
 
   private constructor(ports: Backends["ports"], stop: () => void) {
@@ -36,7 +38,8 @@ export class Backends {
       backends.#respond(request, response);
     const http1 = createServer(respond);
     const http2 = createHttp2Server(respond);
-    const tls = createSecureServer({ cert: BACKEND.cert, key: BACKEND.key, allowHTTP1: true }, respond);
+    const secure = ({ cert, key }: Identity) => createSecureServer({ cert, key, allowHTTP1: true }, respond);
+    const [tls, unverified] = [secure(BACKEND), secure(IMPOSTOR)];
     const sockets = new Set<Socket>();
     const plain = createTcpServer((socket) => {
       socket.once("data", (bytes: Buffer) => {
@@ -46,17 +49,17 @@ export class Backends {
         if (!isHttp2) socket.resume();
       });
     });
-    const servers = [plain, tls];
-    const listening = servers.map(async (server) => {
+    const servers = { plain, tls, unverified };
+    const listening = Object.entries(servers).map(async ([name, server]) => {
       server.on("connection", (socket: Socket) => {
         sockets.add(socket.on("error", () => {}).once("close", () => sockets.delete(socket)));
       });
       await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-      return (server.address() as AddressInfo).port;
+      return [name, (server.address() as AddressInfo).port];
     });
-    const [plainPort = 0, tlsPort = 0] = await Promise.all(listening);
-    const backends = new Backends({ plain: plainPort, tls: tlsPort }, () => {
-      for (const server of servers) server.close();
+    const ports = { ...Object.fromEntries(await Promise.all(listening)), gone: await freePort() };
+    const backends = new Backends(ports, () => {
+      for (const server of Object.values(servers)) server.close();
       for (const socket of sockets) socket.destroy();
     });
     return backends;
@@ -74,7 +77,7 @@ export class Backends {
       if (!isHttp2) response.setHeader("content-length", Buffer.byteLength(body));
       for (const [name, value] of Object.entries(headers)) response.setHeader(name, value);
       if (!isHttp2 || !isGrpc || status !== 200) return void response.end(body);
-      response.setHeader("content-type", "application/grpc");
+      if (!("content-type" in headers)) response.setHeader("content-type", "application/grpc");
       response.addTrailers({ "grpc-status": "0" });
       // An empty message.
       response.end(Buffer.alloc(5));

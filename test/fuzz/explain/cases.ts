@@ -1,6 +1,7 @@
 /** Configurations and requests for explanations, at random. */
 import { createHash } from "node:crypto";
 import { fc } from "../../helpers/property.ts";
+import type { Backends } from "./backends.ts";
 import { CA_FILE, CLIENTS, SERVER, SPIFFE_ID } from "./certificates.ts";
 import { type Behavior, PLACEHOLDERS } from "./services.ts";
 import { AUDIENCE, ISSUER, KEYS, TOKENS } from "./tokens.ts";
@@ -98,6 +99,7 @@ const unauthenticated = fc
     timeout: fc.constantFrom({ requestTimeout: "1m" }, { requestTimeout: "2m", backendRequestTimeout: "1m" }),
     basicAuth: fc.record({ htpasswd: fc.constant(HTPASSWD), mode: fc.constantFrom("strict", "optional") }),
     sessionPersistence: fc.constantFrom<object>({ sessionName: "s" }, { type: "Header", sessionName: "x-session" }),
+    grpcWeb: fc.constant({}),
     compression: fc.constantFrom({ minSize: 0 }, { encodings: ["gzip"], minSize: 3 }),
     apiKey: fc.constant({ keys: [{ key: "abc", metadata: { team: "a" } }], mode: "strict" }),
     extAuthz: fc.constantFrom<object>(
@@ -182,8 +184,21 @@ const BACKEND_POLICIES = {
   http2: { http: { version: "HTTP/2.0" } },
   tls: { backendTLS },
   tlsHttp2: { backendTLS, http: { version: "HTTP/2.0" } },
+  gone: {},
+  /** Its certificate is somebody else's. */
+  unverified: { backendTLS },
 } as const;
 type BackendKind = keyof typeof BACKEND_POLICIES;
+
+const PORTS = {
+  any: "plain",
+  http1: "plain",
+  http2: "plain",
+  tls: "tls",
+  tlsHttp2: "tls",
+  gone: "gone",
+  unverified: "unverified",
+} as const satisfies Readonly<Record<BackendKind, keyof Outside["backends"]>>;
 
 const route = fc
   .record({
@@ -191,7 +206,7 @@ const route = fc
     matches: fc.array(match, { minLength: 1, maxLength: 2 }),
     policies,
     weights: fc.constantFrom([1], [1], [1, 3], [0, 1]),
-    backend: oneOf<BackendKind>([4, "any"], [1, "http1", "http2", "tls", "tlsHttp2"]),
+    backend: oneOf<BackendKind>([4, "any"], [1, "http1", "http2"], [0.5, "tls", "tlsHttp2", "gone", "unverified"]),
     /** Its backend is the group. */
     delegates: fc.constantFrom(false, false, false, true),
   })
@@ -233,6 +248,25 @@ const REPLIES = [
   { headers: { "x-user": "a", "x-a": "2" } },
 ];
 
+/** A body with the fields that say what it is. */
+interface Message {
+  readonly body: string;
+  /** Default: those of the request. */
+  readonly method?: string;
+  readonly target?: string;
+  readonly fields?: readonly string[];
+}
+
+/** No bytes, in a frame of gRPC. */
+const CALL = { method: "POST", target: "/a", body: "\0\0\0\0\0" };
+const MESSAGES: readonly Message[] = [
+  { body: "long".repeat(50) },
+  { body: "k=v", fields: ["transfer-encoding: chunked"] },
+  { body: "k=v", method: "POST", fields: ["expect: 100-continue"] },
+  { ...CALL, fields: ["content-type: application/grpc", "te: trailers"] },
+  { ...CALL, fields: ["content-type: application/grpc-web+proto"] },
+];
+
 const FIELDS = [
   ...["x-a: 1", "x-a: 2", "x-b: 1", "x-forwarded-for: 10.0.0.9", "accept-encoding: gzip, br"],
   ...[
@@ -244,7 +278,7 @@ const FIELDS = [
 ];
 
 export const written = fc.record({
-  client: fc.oneof({ arbitrary: plain, weight: 4 }, { arbitrary: secured, weight: 1 }),
+  client: fc.oneof({ arbitrary: plain, weight: 5 }, { arbitrary: secured, weight: 1 }),
   method: oneOf([10, "GET"], [6, "POST"], [0.5, "OPTIONS", "TRACE"]),
   host: oneOf([12, "a.test"], [4, "b.test"], [1, "c.other"]),
   target: oneOf([6, "/", "/a"], [2, "/a/b?q=1", "/b"], [1, "/a//b", "/c"], [0.5, "/%2e%2e/a", "/a/../b"]),
@@ -261,7 +295,7 @@ export const written = fc.record({
     .map((lists) => lists.flat()),
   /** `recovers`: after one response with status 503; `talks`: its responses have bodies. */
   backend: oneOf<"works" | "talks" | "fails" | "recovers">([4, "works"], [2, "talks"], [1, "fails", "recovers"]),
-  body: oneOf([2, ""], [1, "k=v"]),
+  message: oneOf<Message>([14, { body: "" }], [3, { body: "k=v" }], [1, ...MESSAGES]),
   services: fc.record({
     extAuthz: oneOf<Behavior["extAuthz"]>([3, "allow"], [1, "deny", ...REPLIES]),
     remoteRateLimit: oneOf<Behavior["remoteRateLimit"]>([2, "under"], [1, "over"]),
@@ -291,8 +325,7 @@ export type Written = typeof written extends fc.Arbitrary<infer Value> ? Value :
 
 /** Where the outside of a configuration is, except services. */
 export interface Outside {
-  /** Ports of backends. */
-  readonly backends: { readonly plain: number; readonly tls: number };
+  readonly backends: Backends["ports"];
   /** Where the gateway listens for TLS. */
   readonly tls: number;
 }
@@ -313,7 +346,7 @@ export function userConfig(
           ? [{ routeGroup: "group" }]
           : // Two names of one address are two endpoints.
             weights.map((weight, at) => ({
-              host: `${at === 0 ? "127.0.0.1" : "localhost"}:${backends[backend.startsWith("tls") ? "tls" : "plain"]}`,
+              host: `${at === 0 ? "127.0.0.1" : "localhost"}:${backends[PORTS[backend]]}`,
               weight,
               policies: BACKEND_POLICIES[backend],
             })),

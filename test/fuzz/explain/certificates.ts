@@ -9,6 +9,8 @@ using stranger = new TestCa("stranger");
 /** Of clients and backends. */
 export const CA_FILE = ca.certFile;
 export const BACKEND = ca.issue("backend.test");
+/** One that its clients do not trust. */
+export const IMPOSTOR = stranger.issue("backend.test");
 export const SERVER = ca.issue("*.test");
 
 export const SPIFFE_ID = "spiffe://cluster.test/ns/shop/sa/cart";

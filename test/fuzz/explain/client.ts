@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { connect, type TLSSocket } from "node:tls";
 import type { RequestFacts } from "../../../src/rehearsal/facts.ts";
 import { H2Client } from "../../helpers/h2-client.ts";
-import { RawPeer, statusOf } from "../../helpers/raw-peer.ts";
+import { type RawMessage, RawPeer, statusOf } from "../../helpers/raw-peer.ts";
 
 export interface Received {
   readonly status: number | undefined;
@@ -12,7 +12,7 @@ export interface Received {
   readonly body: string;
 }
 
-const NOTHING: Received = { status: undefined, headers: [], body: "" };
+export const NOTHING: Received = { status: undefined, headers: [], body: "" };
 
 /** Resolves with the response and a function that closes the connection; without a status if the gateway closes it before. */
 export async function send(port: number, facts: RequestFacts): Promise<[Received, close: () => void]> {
@@ -40,10 +40,23 @@ async function secure(port: number, { url, version, certificate }: RequestFacts)
 
 async function overHttp1(peer: RawPeer, { head, body }: RequestFacts): Promise<Received> {
   peer.send(head);
-  peer.send(body);
-  const response = await peer.message();
+  let response: RawMessage | undefined;
+  if (/^expect:/im.test(head)) response = await peer.message();
+  if (response === undefined || statusOf(response) === 100) {
+    peer.send(/^transfer-encoding:/im.test(head) ? chunked(body) : body);
+    // Each attempt may ask for the body.
+    do response = await peer.message();
+    while (statusOf(response) === 100);
+  }
   return { status: statusOf(response), headers: response.fields.flatMap(fieldOf), body: response.body };
 }
+
+/** A chunk for each byte. */
+function chunked(body: Buffer): string {
+  return `${[...body.toString("latin1")].map((byte) => `1\r\n${byte}\r\n`).join("")}0\r\n\r\n`;
+}
+
+const HTTP1_ONLY = new Set(["host", "transfer-encoding"]);
 
 async function overHttp2(peer: RawPeer, { url, method, target, head, body }: RequestFacts): Promise<Received> {
   const client = new H2Client(peer);
@@ -52,10 +65,10 @@ async function overHttp2(peer: RawPeer, { url, method, target, head, body }: Req
   const fields = lines.map(fieldOf).map(([name, value]) => [name.toLowerCase(), value] as const);
   const authority = fields.find(([name]) => name === "host")?.[1] ?? "";
   const pseudo = [":method", method, ":scheme", url.protocol.slice(0, -1), ":path", target, ":authority", authority];
-  client.headers(1, [...pseudo, ...fields.filter(([name]) => name !== "host").flat()], body.length === 0);
+  client.headers(1, [...pseudo, ...fields.filter(([name]) => !HTTP1_ONLY.has(name)).flat()], body.length === 0);
   if (body.length > 0) client.data(1, body.toString("latin1"));
   const response = await client.response(1);
-  const [section = []] = response.sections;
+  const section = response.sections.findLast(([name]) => name === ":status") ?? [];
   return { status: H2Client.status(response), headers: section.slice(2), body: response.body };
 }
 

@@ -13,7 +13,7 @@ import { LocalGateway } from "../../helpers/local-gateway.ts";
 import { fc } from "../../helpers/property.ts";
 import { Backends, type Sent } from "./backends.ts";
 import { configuration, type Outside, type Shape, userConfig, type Written, written } from "./cases.ts";
-import { send } from "./client.ts";
+import { NOTHING, send } from "./client.ts";
 import { type Behavior, StubServices } from "./services.ts";
 
 /** Of the gateway, and seen by its rehearsals. */
@@ -82,15 +82,16 @@ export class ExplainedGateway {
 
   async #compareOne(
     rehearsal: Rehearsal,
-    { client: { scheme, ...client }, method, host, target, headers, body, backend, services }: Written,
+    { client: { scheme, ...client }, host, headers, backend, services, ...others }: Written,
   ): Promise<Pick<Difference, "real" | "rehearsed"> | undefined> {
     const gateway = this.#gateway;
     const backends = this.#backends;
-    const fields = headers.map((line) => line.split(": ") as [string, string]);
+    const { body, method = others.method, target = others.target, fields: about = [] } = others.message;
+    const fields = [...headers, ...about].map((line) => line.split(": ") as [string, string]);
     const url = `${scheme}://${host}${target}`;
     const facts = factsOfRequest({ url, method, headers: fields, body, ...client });
     const bind = rehearsal.bindFor(new URL(`${scheme}://any/`));
-    const outcomes = await rehearse(rehearsal, facts, bind, backend, services);
+    const outcomes = await rehearse(rehearsal, facts, bind, backend, services, backends.ports);
     this.#services.behavior = services;
     backends.sent.length = 0;
     backends.responses = [...RESPONSES[backend]];
@@ -117,8 +118,8 @@ export class ExplainedGateway {
     }
     const rehearsed = outcomes.map(comparable);
     const of = (each: Compared): Compared => {
-      // Whether the backend gets the head of a request whose body then fails is a matter of time.
-      if (each.line.reason === "ExtProc") return unsent(each);
+      // Whether the other side gets the head of a message whose body then fails is a matter of time.
+      if (each.line.reason === "ExtProc") return unsent(real.status === undefined ? { ...each, ...NOTHING } : each);
       // No rehearsal has a backend that changes: what is last must be as if it had always been so.
       return backend === "recovers" ? lastOf(each) : each;
     };
@@ -157,12 +158,17 @@ async function rehearse(
   bind: CompiledBind,
   backend: Written["backend"],
   services: Behavior,
+  { gone, unverified }: Backends["ports"],
 ): Promise<readonly Outcome[]> {
   const { outcomes: open } = await rehearsal.outcomes(facts, bind, {});
   const asked = new Set(open.flatMap(({ given }) => Object.keys(given)));
-  const said = Object.fromEntries(
+  const said: Record<string, unknown> = Object.fromEntries(
     Object.entries(services).filter(([name, value]) => asked.has(name) && typeof value !== "string"),
   );
+  for (const { record } of open) {
+    const { endpoint = "" } = record ?? {};
+    if ([gone, unverified].includes(Number(endpoint.split(":")[1]))) said[`response@${endpoint}`] = "refused";
+  }
   const working = Object.keys(said).length === 0 ? open : await outcomesWith(rehearsal, facts, bind, said);
   if (backend === "works" || working.every(({ sent }) => sent.length === 0)) return working;
   const response = backend === "talks" ? TALK : FAILURE;
@@ -247,8 +253,12 @@ function withOrigin(record: AccessRecord): AccessRecord {
     : { ...record, error: `${error}, at ${formatOrigin(origin)}` };
 }
 
-/** How the stub fails; which way a service fails is not assumed. */
-const FAILURE_OF_SERVICE = "gRPC status 14: out of order";
+/** Why calls really fail, and what stands there if it is assumed. */
+const CAUSES = [
+  ["gRPC status 14: out of order", "the service is assumed to fail"],
+  [/connect ECONNREFUSED [\d.:]+/, "connection refused: that is assumed"],
+  ["unable to get local issuer certificate; add its CA to backendTLS.root", "connection refused: that is assumed"],
+] as const;
 
 /** The line of the access log without what differs from run to run: listener, route, endpoint, status, error, lengths and more. */
 function lineOf(line: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> {
@@ -263,9 +273,8 @@ function lineOf(line: Readonly<Record<string, unknown>>): Readonly<Record<string
     duration,
     ...others
   } = line;
-  return JSON.parse(JSON.stringify(others).replace(FAILURE_OF_SERVICE, "the service is assumed to fail")) as Readonly<
-    Record<string, unknown>
-  >;
+  const text = CAUSES.reduce((text, [cause, assumed]) => text.replace(cause, assumed), JSON.stringify(others));
+  return JSON.parse(text) as Readonly<Record<string, unknown>>;
 }
 
 let gateway: ExplainedGateway | undefined;
