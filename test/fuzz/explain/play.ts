@@ -213,6 +213,13 @@ function unsent({ line, sent, ...others }: Compared): Compared {
   return { ...others, line: fields, sent: [] };
 }
 
+/** Whatever the client got before its connection was closed. */
+function cutOff(each: Compared): Compared {
+  const { line, ...others } = unsent(each);
+  const { "http.status": _status, "bytes.sent": _bytes, ...fields } = line;
+  return { ...others, ...NOTHING, line: fields };
+}
+
 /** The last attempt. */
 function lastOf({ line, sent, ...others }: Compared): Compared {
   const { "retry.attempt": _number, ...fields } = line;
