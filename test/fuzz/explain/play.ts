@@ -119,7 +119,7 @@ export class ExplainedGateway {
     const rehearsed = outcomes.map(comparable);
     const of = (each: Compared): Compared => {
       // Whether the other side gets the head of a message whose body then fails is a matter of time.
-      if (each.line.reason === "ExtProc") return unsent(real.status === undefined ? { ...each, ...NOTHING } : each);
+      if (each.line.reason === "ExtProc") return real.status === undefined ? cutOff(each) : unsent(each);
       // No rehearsal has a backend that changes: what is last must be as if it had always been so.
       return backend === "recovers" ? lastOf(each) : each;
     };
