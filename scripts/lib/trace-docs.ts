@@ -253,6 +253,11 @@ const EVENTS: Docs = {
     fields: {
       status: { schema: nullable("integer"), text: "status sent to the client, else null" },
       error: { schema: nullable("string"), text: "why the request failed, else null" },
+      origin: {
+        schema: origin,
+        text: "where what `error` is about was written; absent if no part of the configuration decided",
+        optional: true,
+      },
       grpc: {
         schema: {
           type: "object",

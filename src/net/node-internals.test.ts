@@ -195,7 +195,7 @@ async function writeToSlowReader(): Promise<{ readonly sent: string; readonly re
     const kind = round % 4;
     if (kind === 0) more = transport.writeText(line);
     else if (kind === 1) more = transport.write(Buffer.from(line), 0, line.length);
-    else if (kind === 2) more = transport.send(Buffer.from(line), line.length, () => {});
+    else if (kind === 2) more = transport.send(Buffer.from(line), () => {});
     else {
       transport.gatherText(line.slice(0, 3));
       transport.gather(Buffer.from(line), 3, 100);

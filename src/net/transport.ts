@@ -332,12 +332,11 @@ export class Transport extends Peer implements ReadSink, WriteGuard, DirectWrite
   }
 
   /**
-   * Writes the first `length` bytes of `buffer`, which stay as they are until `release` is called: at once where the system takes
-   * them. False = wait for `onDrain` before writing much more.
+   * Writes `bytes`, which stay as they are until `release` is called: at once where the system takes them. False = wait for `onDrain`
+   * before writing much more.
    */
-  send(buffer: Buffer, length: number, release: () => void): boolean {
-    const bytes = buffer.subarray(0, length);
-    this.bytesWritten += length;
+  send(bytes: Buffer, release: () => void): boolean {
+    this.bytesWritten += bytes.length;
     const direct = this.#directNow();
     if (direct !== undefined) {
       direct.writeBytes(bytes, release);

@@ -198,7 +198,7 @@ suite("writes inside TLS", { skip: noOpenssl }, () => {
     transport.writeText(a);
     transport.whenTaken(() => taken.push("a"));
     transport.write(Buffer.from(b), 0, b.length);
-    transport.send(Buffer.from(c), c.length, () => taken.push("c"));
+    transport.send(Buffer.from(c), () => taken.push("c"));
     transport.gatherText(d);
     transport.gather(Buffer.from(e), 0, e.length);
     transport.flush();

@@ -107,6 +107,8 @@ export type TraceMessage =
       readonly type: "requestFinished";
       readonly status: number | null;
       readonly error: string | null;
+      /** Where what `error` is about was written; absent if no part of the configuration decided. */
+      readonly origin?: Origin;
       /** Only for gRPC and gRPC-Web calls. */
       readonly grpc?: GrpcEnd;
     }

@@ -70,16 +70,15 @@ export abstract class Http2Stream implements Sender {
   #link: StreamLink | undefined;
   /** This queue and `#held` are created when data has to wait: most streams never need them. */
   #kept: PieceQueue | undefined;
-  #endsAfterKept = false;
-  #trailers: readonly string[] = NO_FIELDS;
-  #waitsForRoom = false;
+  /** Our half ends behind what is kept, with these trailers. */
+  #keptEnd: readonly string[] | undefined;
   #paused = false;
   #held: PieceQueue | undefined;
   /** Trailers that arrived behind data that is held. */
   #heldTrailers: FieldSection | undefined;
   #endHeld = false;
-  #resetAfterEnd = false;
-  #resetCode = 0;
+  /** The code of the RST_STREAM that follows the end of our half. */
+  #resetAfterEnd: number | undefined;
   #silent = false;
   /** `onStopped` follows, or has followed. */
   #stopped = false;
@@ -126,7 +125,6 @@ export abstract class Http2Stream implements Sender {
       if (this.sendWindow > 0) link.waitForTurn(this);
     }
     if (this.#hasRoom(link)) return true;
-    this.#waitsForRoom = true;
     link.waitForRoom(this);
     return false;
   }
@@ -139,8 +137,7 @@ export abstract class Http2Stream implements Sender {
       return;
     }
     this.localEnded = true;
-    this.#endsAfterKept = true;
-    this.#trailers = trailers;
+    this.#keptEnd = trailers;
   }
 
   /** Ends the stream by RST_STREAM, unless both halves have ended. No event follows. */
@@ -161,8 +158,7 @@ export abstract class Http2Stream implements Sender {
       if (!this.over) this.reset(code);
       return;
     }
-    this.#resetAfterEnd = true;
-    this.#resetCode = code;
+    this.#resetAfterEnd = code;
   }
 
   /** No more `onData` until `resume`: what the peer sends meanwhile, at most the stream's window, is held. */
@@ -250,18 +246,17 @@ export abstract class Http2Stream implements Sender {
     const first = this.#kept?.first;
     if (link === undefined || first === undefined) return;
     this.#kept?.consume(link.writeData(this, first, 0, Math.min(first.length, limit)));
-    if (!this.hasKept && this.#endsAfterKept) {
+    if (!this.hasKept && this.#keptEnd !== undefined) {
       this.localEnded = false;
-      this.#writeEnd(this.#trailers);
+      this.#writeEnd(this.#keptEnd);
     }
   }
 
-  /** Calls `onWritable` if the sender waits and there is room now. False: it keeps waiting. */
+  /** For a sender that waits: calls `onWritable` if there is room now. False: it keeps waiting. */
   offerRoom(): boolean {
     const link = this.#link;
-    if (link === undefined || this.over || !this.#waitsForRoom) return true;
+    if (link === undefined || this.over) return true;
     if (!this.#hasRoom(link)) return false;
-    this.#waitsForRoom = false;
     try {
       this.onWritable();
     } catch (error) {
@@ -308,7 +303,7 @@ export abstract class Http2Stream implements Sender {
 
   #endLocal(): void {
     this.localEnded = true;
-    if (this.#resetAfterEnd && !this.peerEnded) this.reset(this.#resetCode);
+    if (this.#resetAfterEnd !== undefined && !this.peerEnded) this.reset(this.#resetAfterEnd);
     else this.#leaveIfEnded();
   }
 
@@ -395,7 +390,7 @@ export abstract class Http2Stream implements Sender {
 
   #dropKept(): void {
     this.#kept = undefined;
-    this.#endsAfterKept = false;
+    this.#keptEnd = undefined;
   }
 
   /** No event follows. What is held is dropped, and the connection's window gets it back. */

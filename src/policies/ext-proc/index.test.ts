@@ -172,6 +172,10 @@ test("an immediate response to a gRPC client is a status: that of the service, o
     [immediate({ grpc_status: { status: 16 } }), "16"],
   ] as const) {
     await using service = await startProcessor(() => [answer]);
+    const denied = await rejectionOf(
+      policy(service.port, HEADERS).onRequest?.(contextOf({ headers })) as Promise<unknown>,
+    );
+    assert.equal(denied.code, "TG_EXT_PROC_DENIED");
     const reply = await run(policy(service.port, HEADERS), contextOf({ headers }));
     assert.deepEqual(
       [reply?.status, reply?.headers, reply?.body],

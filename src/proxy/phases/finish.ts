@@ -79,6 +79,7 @@ function report(exchange: Over, endedAt?: number): void {
   trace?.finished(
     result.status === 0 ? null : result.status,
     result.error ?? null,
+    originOfError(result, exchange),
     responseSide.hasBody,
     responseSide.grpcStatus,
   );
@@ -154,7 +155,7 @@ function factsOf(exchange: Told, time: number): AccessRecord {
     protocol: "http",
     retryAttempt: attempts > 1 ? attempts - 1 : undefined,
     error: result.error,
-    origin: originOfError(result, exchange, services.accessLog),
+    origin: services.accessLog.explains ? originOfError(result, exchange) : undefined,
     code: result.code,
     reason: result.reason,
     shadow: shadowed && shownShadows(shadowed.decisions, exchange, services.accessLog),
@@ -164,12 +165,8 @@ function factsOf(exchange: Told, time: number): AccessRecord {
   };
 }
 
-function originOfError(
-  { error, code, decider }: Result,
-  { bind, selected }: Chosen,
-  log: AccessLog,
-): Origin | undefined {
-  if (error === undefined || !log.explains) return undefined;
+function originOfError({ error, code, decider }: Result, { bind, selected }: Chosen): Origin | undefined {
+  if (error === undefined) return undefined;
   return bind.provenance.ofError(code, decider, selected, bind.frontend);
 }
 
@@ -225,6 +222,6 @@ export function recordUnreadable(
   if (tracer === undefined) return;
   const error = `${message}: ${detail}`;
   tracer.emit("info", { type: "requestStarted" });
-  tracer.emit(severityOf(status, error), { type: "requestFinished", status, error });
+  tracer.emit(severityOf(status, error), { type: "requestFinished", status, error, ...(origin && { origin }) });
   tracer.finish();
 }

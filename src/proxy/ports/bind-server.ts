@@ -28,6 +28,7 @@ import { admit, admitKnown } from "../ingress/chain.ts";
 import { recordUnreadable } from "../phases/finish.ts";
 import { openExchange } from "../phases/handle-request.ts";
 import type { Services } from "../services/services.ts";
+import { ConnectionTrace } from "../tcp/connection-trace.ts";
 import { TcpConnection, type TcpHost } from "../tcp/tcp-connection.ts";
 import type { DrainablePort } from "./drain.ts";
 import { Tunnel, type TunnelTarget, type TunnelTargets } from "./tunnel.ts";
@@ -209,11 +210,13 @@ export class BindServer implements Ingress, HttpHost, TcpHost, StreamAcceptor, T
     this.#checkEmpty();
   }
 
-  onRejected({ transport, listener }: Arrival, refusal: Refusal): void {
+  onRejected(arrival: Arrival, refusal: Refusal): void {
+    const { transport, listener } = arrival;
     const series = this.seriesOf(listener);
     series.connections.count++;
     series.received.count += transport.bytesRead;
     this.services.accessLog.rejected({ source: nameOf(transport), ...refusal });
+    ConnectionTrace.of(arrival, this.services, performance.now())?.finished(refusal.error, refusal.origin);
     transport.destroy();
     this.#checkEmpty();
   }

@@ -1,12 +1,24 @@
 /** The trace of a TCP connection. */
+import type { Origin } from "../../base/origin.ts";
+import type { Addresses } from "../../net/addresses.ts";
 import type { RequestState, TraceMessage } from "../../trace/events.ts";
 import { severityOf, type Tracer } from "../../trace/tracer.ts";
-import type { CompiledBackend, CompiledTcpRoute } from "../compile/compiled.ts";
+import type { CompiledBackend, CompiledListener, CompiledTcpRoute } from "../compile/compiled.ts";
+import type { Services } from "../services/services.ts";
 import { ofBackend } from "../trace/request-trace.ts";
 import { StreamProgress } from "../trace/stream-progress.ts";
 
 /** What a trace shows of a connection. */
-type ConnectionState = Required<Pick<RequestState, "source" | "destination" | "env">>;
+interface Traced {
+  readonly transport: Addresses;
+  readonly listener: Pick<CompiledListener, "protocol"> | undefined;
+  /** Name of the TLS handshake, `` without one. */
+  readonly serverName: string;
+}
+
+export function protocolOfConnection(listener: Traced["listener"]): "tcp" | "tls" {
+  return listener?.protocol === "TLS" || listener?.protocol === "HTTPS" ? "tls" : "tcp";
+}
 
 /** The route of a connection, or of a session of datagrams; undefined: none matches. */
 export function routeOfConnection(
@@ -32,11 +44,27 @@ export class ConnectionTrace {
   readonly #tracer: Tracer;
   #callStart: number | undefined;
 
-  constructor(tracer: Tracer, protocol: "tcp" | "tls", state: ConnectionState) {
+  /** The trace of a connection that a watcher claims, otherwise undefined. `startedAt`: `performance.now()` ms. */
+  static of(
+    connection: Traced,
+    services: Pick<Services, "watchers" | "env">,
+    startedAt: number,
+  ): ConnectionTrace | undefined {
+    const tracer = services.watchers.claimConnection(startedAt);
+    return tracer && new ConnectionTrace(tracer, connection, services.env);
+  }
+
+  private constructor(tracer: Tracer, { transport, listener, serverName }: Traced, env: RequestState["env"]) {
     this.#tracer = tracer;
     this.progress = new StreamProgress(tracer);
-    tracer.emit("info", { type: "requestStarted", protocol });
-    tracer.emit("info", { type: "requestSnapshot", stage: "initial request", requestState: state });
+    const { remoteAddress, remotePort, rawAddress, rawPort, localAddress, localPort } = transport;
+    const requestState: RequestState = {
+      source: { address: remoteAddress, port: remotePort, rawAddress, rawPort },
+      destination: { address: localAddress, port: localPort, ...(serverName !== "" && { hostname: serverName }) },
+      env,
+    };
+    tracer.emit("info", { type: "requestStarted", protocol: protocolOfConnection(listener) });
+    tracer.emit("info", { type: "requestSnapshot", stage: "initial request", requestState });
   }
 
   routeSelected(route: CompiledTcpRoute | undefined, among: readonly CompiledTcpRoute[]): void {
@@ -56,11 +84,16 @@ export class ConnectionTrace {
     if (error === null) this.progress.begin();
   }
 
-  /** The connection has ended; no event follows. */
-  finished(error: string | null): void {
+  /** The connection has ended; no event follows. `origin`: of the error. */
+  finished(error: string | null, origin: Origin | undefined): void {
     this.callEnded(error);
     this.progress.end();
-    this.#tracer.emit(severityOf(null, error), { type: "requestFinished", status: null, error });
+    this.#tracer.emit(severityOf(null, error), {
+      type: "requestFinished",
+      status: null,
+      error,
+      ...(origin !== undefined && { origin }),
+    });
     this.#tracer.finish();
   }
 }

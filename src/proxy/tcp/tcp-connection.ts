@@ -1,6 +1,7 @@
 /** A client connection without HTTP, copied to a backend and back. */
 import { ERRORS, type ErrorCode, GatewayError, messageOf, type Reason, withCause } from "../../base/errors.ts";
 import { formatHostPort } from "../../base/listen-address.ts";
+import type { Origin } from "../../base/origin.ts";
 import type { Rostered } from "../../base/roster.ts";
 import type { Sweepable } from "../../base/sweeper.ts";
 import type { Activation } from "../../cel/index.ts";
@@ -21,7 +22,7 @@ import { callable, pick } from "../phases/select-backend.ts";
 import type { Services } from "../services/services.ts";
 import { isLogged, logAccess } from "../telemetry/log-access.ts";
 import { connectionVariables, shownOfConnection } from "../variables/connection-variables.ts";
-import { ConnectionTrace } from "./connection-trace.ts";
+import { ConnectionTrace, protocolOfConnection } from "./connection-trace.ts";
 
 /** The bind of a connection. */
 export interface TcpHost {
@@ -93,22 +94,7 @@ export class TcpConnection implements TransportHandler, UpstreamCaller, LiveConn
     this.#services = services;
     this.remoteAddress = origin.transport.remoteAddress;
     this.remotePort = origin.transport.remotePort;
-    const tracer = services.watchers.claimConnection(this.#startedAt);
-    if (tracer !== undefined) this.#trace = new ConnectionTrace(tracer, this.#protocol, this.#traceState());
-  }
-
-  get #protocol(): "tcp" | "tls" {
-    return this.#origin.listener?.protocol === "TLS" ? "tls" : "tcp";
-  }
-
-  #traceState(): ConstructorParameters<typeof ConnectionTrace>[2] {
-    const { remoteAddress, remotePort, rawAddress, rawPort, localAddress, localPort } = this.#transport;
-    const { serverName } = this.#origin;
-    return {
-      source: { address: remoteAddress, port: remotePort, rawAddress, rawPort },
-      destination: { address: localAddress, port: localPort, ...(serverName !== "" && { hostname: serverName }) },
-      env: this.#services.env,
-    };
+    this.#trace = ConnectionTrace.of(origin, services, this.#startedAt);
   }
 
   /** Bytes from the client, for access log and metrics. */
@@ -336,15 +322,16 @@ export class TcpConnection implements TransportHandler, UpstreamCaller, LiveConn
     this.#upstream = undefined;
     this.#call?.settle();
     this.#call = undefined;
-    this.#trace?.finished(error ?? null);
-    if (isLogged(this.#host.bind, this.#services.accessLog)) this.#logAccess(error, reason, code);
+    const { bind } = this.#host;
+    const chosen = { listener: this.#origin.listener, route: this.#route, backend: this.#backend };
+    const origin = code && bind.provenance.ofConnectionError(code, chosen, bind.frontend);
+    this.#trace?.finished(error ?? null, origin);
+    if (isLogged(bind, this.#services.accessLog)) this.#logAccess(error, origin, reason, code);
   }
 
   /** One line per connection, when it ends: only then are bytes and duration known. */
-  #logAccess(error: string | undefined, reason: Reason, code: ErrorCode | undefined): void {
+  #logAccess(error: string | undefined, origin: Origin | undefined, reason: Reason, code: ErrorCode | undefined): void {
     const { listener, serverName } = this.#origin;
-    const { bind } = this.#host;
-    const chosen = { listener, route: this.#route, backend: this.#backend };
     logAccess(
       {
         time: Date.now(),
@@ -354,16 +341,16 @@ export class TcpConnection implements TransportHandler, UpstreamCaller, LiveConn
         endpoint: this.#endpointName,
         source: formatHostPort(this.remoteAddress, this.remotePort),
         sni: serverName === "" ? undefined : serverName,
-        protocol: this.#protocol,
+        protocol: protocolOfConnection(listener),
         error,
-        origin: code && bind.provenance.ofConnectionError(code, chosen, bind.frontend),
+        origin,
         code,
         reason,
         bytesReceived: this.bytesReceived,
         bytesSent: this.bytesSent,
         durationMs: performance.now() - this.#startedAt,
       },
-      bind,
+      this.#host.bind,
       this.#services.accessLog,
       this,
     );

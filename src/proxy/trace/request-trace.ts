@@ -331,10 +331,11 @@ export class RequestTrace extends PolicyEvents {
     this.#tracer.emit(severityOf(status, error), message, this.#callStart);
   }
 
-  /** The last event. A body or call that was cut short is shown up to that point. */
+  /** The last event. `origin`: of `error`. A body or call that was cut short is shown up to that point. */
   finished(
     status: number | null,
     error: string | null,
+    origin: Origin | undefined,
     responseHasBody: boolean,
     grpcStatus: number | undefined,
   ): void {
@@ -348,6 +349,7 @@ export class RequestTrace extends PolicyEvents {
       type: "requestFinished",
       status,
       error,
+      ...(origin !== undefined && { origin }),
       ...(grpc !== undefined && { grpc }),
     });
     this.#tracer.finish();

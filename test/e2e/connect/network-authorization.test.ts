@@ -45,6 +45,29 @@ suite("networkAuthorization", () => {
   });
 });
 
+test("a watcher sees the end of a rejected connection, with the rule and where it was written", async () => {
+  await using gateway = await LocalGateway.start({
+    frontendPolicies: { networkAuthorization: { rules: [{ allow: "true" }, { deny: "source.port > 0 && true" }] } },
+    binds: [{ port: 0, listeners: [{ routes: [{ policies: { directResponse: { status: 200 } } }] }] }],
+  });
+  let port = 0;
+  const messages = await gateway.trace(async () => {
+    const client = await RawPeer.connect(gateway.port());
+    port = client.socket.localPort ?? 0;
+    await client.closed();
+  });
+  const [started, snapshot, finished] = messages;
+  assert.deepEqual(started, { type: "requestStarted", protocol: "tcp" });
+  assert.equal(snapshot?.type === "requestSnapshot" && snapshot.requestState.source?.port, port);
+  assert.deepEqual(finished, {
+    type: "requestFinished",
+    status: null,
+    error: `authorization failed: deny rules[1] is true (source.port: ${port})`,
+    origin: { path: ["frontendPolicies", "networkAuthorization", "rules", 1] },
+  });
+  assert.equal(messages.length, 3);
+});
+
 suite("networkAuthorization by certificate", { skip: noOpenssl }, () => {
   let ca: TestCa;
   let host: Identity;

@@ -199,6 +199,26 @@ test("an immediate response goes to the client, on either side and in the middle
   assert.deepEqual(seen, ["418 tea at once", "418 tea afterwards", "418 tea in between", "418 tea in between"]);
 });
 
+test("a response of the service that is no error replaces that of the backend, and the log has its reason alone", async () => {
+  const body = Buffer.from("of the service");
+  await using service = await startProcessor(() => [{ immediate_response: { status: { code: 203 }, body } }]);
+  await using upstream = await echo();
+  await using plane = await TestPlane.start(route(upstream.port, policy(service.port, { responseHeaderMode: "send" })));
+  const response = await RawPeer.ask(plane.port, post("x"));
+  assert.deepEqual([statusOf(response), response.body], [203, "of the service"]);
+  const { reason, error } = await plane.logged('"http.status":203');
+  assert.deepEqual([reason, error], ["ExtProc", undefined]);
+});
+
+test("a request body that the service cannot get as a whole is too long for the gateway, whatever failureMode says", async () => {
+  await using service = await startProcessor(() => [{ request_headers: {} }]);
+  await using upstream = await echo();
+  const buffered = policy(service.port, { requestBodyMode: "buffered" }, { failureMode: "failOpen" });
+  await using plane = await TestPlane.start(route(upstream.port, buffered), { frontend: { maxBufferSize: 4 } });
+  assert.equal(statusOf(await RawPeer.ask(plane.port, post("longer"))), 413);
+  await plane.logged("content too large: the request body is longer than 4 bytes (maxBufferSize)");
+});
+
 test("the service may change the modes if that is allowed", async () => {
   await using service = await startProcessor(({ request_headers, request_body }) =>
     request_headers !== undefined

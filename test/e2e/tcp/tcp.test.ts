@@ -178,6 +178,20 @@ suite("TCP listeners", () => {
     );
   });
 
+  test("the last event of a trace names the backend that could not be reached", async () => {
+    const unused = { host: "127.0.0.1:1", weight: 0 };
+    const config = bind({ backends: [unused, { host: `127.0.0.1:${await closedPort()}` }] });
+    await using gateway = await LocalGateway.start(config);
+    const messages = await gateway.trace(async () => {
+      const client = await RawPeer.connect(gateway.port());
+      await client.closed();
+    });
+    const finished = messages.at(-1);
+    assert.ok(finished?.type === "requestFinished");
+    const path = ["binds", 0, "listeners", 0, "tcpRoutes", 0, "backends", 1];
+    assert.deepEqual(finished.origin, { path });
+  });
+
   test("a reset on one side becomes a reset on the other", async () => {
     await using upstream = await RawUpstream.listen();
     await using gateway = await LocalGateway.start(bind(to(`127.0.0.1:${upstream.port}`)));

@@ -4,6 +4,7 @@ import { test } from "node:test";
 import { TestGateway } from "../../helpers/gateway.ts";
 import { GrpcClient } from "../../helpers/grpc-client.ts";
 import { GrpcServer } from "../../helpers/grpc-server.ts";
+import { LocalGateway } from "../../helpers/local-gateway.ts";
 import { RawPeer, RawUpstream, reply, statusOf } from "../../helpers/raw-peer.ts";
 
 const SECRET = "a-secret-value";
@@ -31,7 +32,11 @@ function configuration(backend: string, logging: object = {}): object {
     { name: "empty", matches: [{ path: { exact: "/empty" } }], backends: [missing] },
   ];
   const services = [{ name: "none", namespace: "default", hostname: "none.example", vips: [], ports: { 80: 80 } }];
-  return { config: { logging }, services, binds: [{ port: 0, listeners: [{ hostname: "shop.example", routes }] }] };
+  return {
+    ...(Object.keys(logging).length > 0 && { config: { logging } }),
+    services,
+    binds: [{ port: 0, listeners: [{ hostname: "shop.example", routes }] }],
+  };
 }
 
 /** The line of a request; `head` follows the request line. */
@@ -138,6 +143,20 @@ test("the policy that decided is found at its level: of the gateway, of a route 
     ["/slow", "request timeout", "request timeout, at binds[0].listeners[0].routes[2].policies.timeout"],
   ] as const)
     assert.equal((await lineOf(gateway, path, "", body)).error, error);
+});
+
+test("the last event of a trace has the origin of the error", async () => {
+  await using gateway = await LocalGateway.start(configuration("127.0.0.1:1"));
+  const messages = await gateway.trace(async () => {
+    const client = await RawPeer.connect(gateway.port());
+    client.send("GET /admin HTTP/1.1\r\nHost: shop.example\r\nx-role: guest\r\nauthorization: y\r\n\r\n");
+    await client.message();
+    client.socket.destroy();
+  });
+  const finished = messages.at(-1);
+  assert.ok(finished?.type === "requestFinished");
+  const path = ["binds", 0, "listeners", 0, "routes", 2, "policies", "authorization", "rules", 1];
+  assert.deepEqual(finished.origin, { path });
 });
 
 test("no listener for the host", async () => {
