@@ -8,7 +8,7 @@ import { packageVersion } from "../base/build-info.ts";
 import { messageOf } from "../base/errors.ts";
 import { parseLogFilter } from "../base/log-filter.ts";
 import { redactAll } from "../base/redaction.ts";
-import { CelEnvironment, CelError, type Condition } from "../cel/index.ts";
+import { CelError, type Condition } from "../cel/index.ts";
 import type { Settings } from "../config/settings.ts";
 import { type PackedIr, unpackIr } from "../ir/packed-ir.ts";
 import type { Records } from "../recorder/records.ts";
@@ -17,6 +17,7 @@ import { RehearsalBusy, type RehearsalThread } from "../rehearsal/rehearsal-thre
 import { processMetrics } from "../telemetry/process-metrics.ts";
 import { type ExtraMetric, renderPrometheus } from "../telemetry/prometheus.ts";
 import { readThreadMemory } from "../telemetry/thread-memory.ts";
+import { compileFilter, compileWhere } from "../trace/filter.ts";
 import { sensitiveHeaders } from "../trace/redaction.ts";
 import { withLocalityOfNode } from "../upstream/discovery/locality.ts";
 import { type CpuProfile, heapProfile, startCpuProfile } from "../worker/profiles.ts";
@@ -69,6 +70,18 @@ export function makePlane(gateway: PlaneSource): AdminPlane {
         if (error instanceof CelError) throw new AdminBadRequest(`invalid expression: ${message}`);
         if (error instanceof TooManyTraces) throw new AdminUnavailable(message);
         throw error;
+      }
+    },
+    openFollow: async ({ expression, where, count, forMs, maxBodyBytes, candidates }, reader) => {
+      const functions = gateway.configuration.frame.customFunctions ?? "";
+      compiled("invalid expression", () => compileFilter({ expression, functions }));
+      compiled("where", () => where !== undefined && compileWhere(where, functions));
+      try {
+        const options = { reveal: false, maxBodyBytes, candidates };
+        const filter = { expression, where, functions };
+        return await supervisor.hub.follow({ count, forMs, options, filter }, reader);
+      } catch (error) {
+        throw error instanceof TooManyTraces ? new AdminUnavailable(error.message) : error;
       }
     },
     async explain(value) {
@@ -150,10 +163,15 @@ function recordsOf({ records }: PlaneSource): Records {
 }
 
 function whereOf(text: string, { configuration }: PlaneSource): Condition {
+  return compiled("where", () => compileWhere(text, configuration.frame.customFunctions ?? ""));
+}
+
+/** The result of `compile`; throws AdminBadRequest, which begins with `what`, for an expression that does not compile. */
+function compiled<Result>(what: string, compile: () => Result): Result {
   try {
-    return CelEnvironment.defining(configuration.frame.customFunctions ?? "").compileCondition(text, "record");
+    return compile();
   } catch (error) {
-    if (error instanceof CelError) throw new AdminBadRequest(`where: ${error.message}`);
+    if (error instanceof CelError) throw new AdminBadRequest(`${what}: ${error.message}`);
     throw error;
   }
 }

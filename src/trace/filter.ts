@@ -10,6 +10,14 @@ export interface TraceFilter {
   readonly functions: string;
 }
 
+/**
+ * The compiled text of a `where`: CEL over what a request became, for readers of the recorder and for those who follow requests. Throws
+ * CelError if it does not compile.
+ */
+export function compileWhere(where: string, functions: string): Condition {
+  return CelEnvironment.defining(functions).compileCondition(where, "record");
+}
+
 /** The compiled expression of a filter, undefined without one. Throws CelError if it does not compile. */
 export function compileFilter({ expression, functions }: TraceFilter): Condition | undefined {
   if (expression === undefined) return undefined;

@@ -32,6 +32,11 @@ export class TraceGate {
     Atomics.add(this.#cells, 0, 1);
   }
 
+  /** Whether the watcher in this slot waits for requests. */
+  waits(slot: number): boolean {
+    return Atomics.load(this.#cells, slot + 1) === ARMED;
+  }
+
   /** Claims the watcher for a request; false if another request has claimed it or the watcher has disconnected. */
   claim(slot: number): boolean {
     if (Atomics.compareExchange(this.#cells, slot + 1, ARMED, CLAIMED + this.#thread) !== ARMED) return false;

@@ -1,3 +1,4 @@
+import type { Activation } from "../cel/index.ts";
 import type { ExpressionResult, Severity, TraceEvent, TraceMessage } from "./events.ts";
 
 export interface TraceOptions {
@@ -7,6 +8,8 @@ export interface TraceOptions {
   readonly maxBodyBytes: number;
   /** Milliseconds after the start of the request at which the trace ends, however long the request takes; undefined = no bound. */
   readonly maxMs?: number | undefined;
+  /** Say of the routes that were not selected why; computing that takes longer than most requests. Default: true. */
+  readonly candidates?: boolean;
 }
 
 /** An event as it goes to the reader of its trace. */
@@ -16,8 +19,11 @@ export interface PostedEvent {
   readonly end: number;
 }
 
-/** Receives the events of one trace as they happen; undefined ends the trace. */
-export type EventPost = (event: PostedEvent | undefined) => void;
+/** What a request became, for expressions; computed when it is asked for. */
+export type Outcome = () => Activation;
+
+/** Receives the events of one trace as they happen; undefined ends the trace. `outcome`: only at the end, and only if it is known. */
+export type EventPost = (event: PostedEvent | undefined, outcome?: Outcome) => void;
 
 /** Takes the events of one request. */
 export interface TraceSink {
@@ -31,27 +37,51 @@ export interface TraceSink {
   /** `scope`: the callouts that the event belongs to, outermost first. */
   emit(severity: Severity, message: TraceMessage, eventStart?: number | null, scope?: readonly string[]): void;
   /** No events of the request follow. */
-  finish(): void;
+  finish(outcome?: Outcome): void;
 }
 
-/** Emits every event to both sinks, with the options of the first. */
-export function bothSinks(first: TraceSink, second: TraceSink): TraceSink {
+/** Emits every event to all sinks. Each is given as much as any of them wants to show. */
+export function allSinks(first: TraceSink, ...others: readonly TraceSink[]): TraceSink {
+  if (others.length === 0) return first;
+  const sinks = [first, ...others];
   return {
-    options: first.options,
-    snapshots: first.snapshots || second.snapshots,
+    options: {
+      reveal: first.options.reveal,
+      maxBodyBytes: Math.max(...sinks.map(({ options }) => options.maxBodyBytes)),
+      candidates: sinks.some(({ options }) => options.candidates ?? true),
+    },
+    snapshots: sinks.some(({ snapshots }) => snapshots),
     now: () => first.now(),
     evaluated: (result) => {
-      first.evaluated(result);
-      second.evaluated(result);
+      for (const sink of sinks) sink.evaluated(result);
     },
     emit: (...event) => {
-      first.emit(...event);
-      second.emit(...event);
+      for (const sink of sinks) sink.emit(...event);
     },
-    finish: () => {
-      first.finish();
-      second.finish();
+    finish: (outcome) => {
+      for (const sink of sinks) sink.finish(outcome);
     },
+  };
+}
+
+/**
+ * The sink of a reader that must not see what another reveals: events pass only to say that the request began, how it ended, and how many
+ * there were between.
+ */
+export function hiding(sink: TraceSink): TraceSink {
+  let hidden = 0;
+  return {
+    options: sink.options,
+    snapshots: false,
+    now: () => sink.now(),
+    evaluated: () => {},
+    emit: (severity, message, ...more) => {
+      const { type } = message;
+      if (type === "requestFinished" && hidden > 0) sink.emit("warn", { type: "dropped", count: hidden });
+      if (type === "requestStarted" || type === "requestFinished") sink.emit(severity, message, ...more);
+      else hidden++;
+    },
+    finish: (outcome) => sink.finish(outcome),
   };
 }
 
@@ -102,16 +132,16 @@ export class Tracer implements TraceSink {
       severity,
       ...(scope.length > 0 && { scope }),
       ...(this.#expressions.length > 0 && { expressions: this.#expressions.splice(0) }),
-      message,
+      message: shown(message, this.options),
     };
     this.#post({ json: JSON.stringify(event), end: event.eventEnd });
   }
 
-  finish(): void {
+  finish(outcome?: Outcome): void {
     if (this.#finished) return;
     clearTimeout(this.#bound);
     this.#finished = true;
-    this.#post(undefined);
+    this.#post(undefined, outcome);
   }
 
   #expire(): void {
@@ -121,6 +151,18 @@ export class Tracer implements TraceSink {
     });
     this.finish();
   }
+}
+
+/** The message with no more than the options ask for: other readers of the request may have asked for more. */
+function shown(message: TraceMessage, { maxBodyBytes, candidates = true }: TraceOptions): TraceMessage {
+  if (message.type === "routeSelection" && !candidates) {
+    const selected = message.candidates.filter(({ route, matched }) => matched && route === message.selectedRoute);
+    const { omittedRoutes: _, ...others } = message;
+    return { ...others, evaluatedRoutes: [], candidates: selected };
+  }
+  if (message.type !== "bodySnapshot" || Buffer.byteLength(message.body, "base64") <= maxBodyBytes) return message;
+  const body = Buffer.from(message.body, "base64").subarray(0, maxBodyBytes).toString("base64");
+  return { ...message, body, truncated: true };
 }
 
 /** The severity of a status or a failure (docs/trace.md#reading-it). */

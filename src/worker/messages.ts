@@ -16,6 +16,7 @@ import type { Chunk } from "../telemetry/otlp/messages.ts";
 import type { LoggedReasons } from "../telemetry/settings.ts";
 import type { ThreadMemory } from "../telemetry/thread-memory.ts";
 import type { TraceFilter } from "../trace/filter.ts";
+import type { FollowedEvents, FollowFilter } from "../trace/follower.ts";
 import type { PostedEvent, TraceOptions } from "../trace/tracer.ts";
 import type { Locality } from "../upstream/discovery/locality.ts";
 import type { EvictionNotice, HealthNotice } from "../upstream/endpoints/endpoint.ts";
@@ -81,6 +82,9 @@ interface Commands {
   abort: { args: undefined };
   /** The next request that matches `filter` is traced for watcher `id`; `slot` is its place in the gate. */
   watch: { args: { id: number; slot: number; filter: TraceFilter; options: TraceOptions } };
+  /** Every request that `filter` chooses is traced for follower `id`, as long as its `slot` of the gate is armed. */
+  follow: { args: { id: number; slot: number; filter: FollowFilter; options: TraceOptions } };
+  /** Ends what `watch` or `follow` began. */
   unwatch: { args: { id: number } };
   logFilter: { args: { filter: string } };
   /** All, or those with these keys. */
@@ -125,6 +129,8 @@ export type Notice =
   | { readonly type: "failure"; readonly call: number; readonly message: string }
   /** `event` undefined: the trace has ended. */
   | { readonly type: "trace"; readonly id: number; readonly event: PostedEvent | undefined }
+  /** Events of requests that someone follows. */
+  | { readonly type: "followed"; readonly id: number; readonly batch: readonly FollowedEvents[] }
   /** Shared memory of new counters, which the main thread reads from then on. */
   | { readonly type: "series"; readonly notice: SeriesNotice }
   /** This worker has evicted an endpoint. */

@@ -22,6 +22,7 @@ import { type MetricsSnapshot, mergeSnapshots } from "../telemetry/metrics.ts";
 import type { Chunk } from "../telemetry/otlp/messages.ts";
 import { TICKET_PERIOD_MS, TicketSecrets } from "../tls/ticket-keys.ts";
 import type { TraceFilter } from "../trace/filter.ts";
+import type { FollowedEvents, FollowFilter } from "../trace/follower.ts";
 import { TraceGate } from "../trace/gate.ts";
 import type { PostedEvent, TraceOptions } from "../trace/tracer.ts";
 import type { EvictionNotice, HealthNotice } from "../upstream/endpoints/endpoint.ts";
@@ -73,11 +74,10 @@ export interface SupervisorEvents {
 export class WorkersDied extends Error {}
 
 /** A trace session as a replacement needs it. */
-interface Watch {
-  readonly slot: number;
-  readonly filter: TraceFilter;
-  readonly options: TraceOptions;
-}
+type Watch = { readonly slot: number; readonly options: TraceOptions } & (
+  | { readonly command: "watch"; readonly filter: TraceFilter }
+  | { readonly command: "follow"; readonly filter: FollowFilter }
+);
 
 /** Starts the workers, replaces dead ones, and keeps all at the same configuration, watches and log filter. */
 export class Supervisor implements WorkerEvents {
@@ -128,8 +128,12 @@ export class Supervisor implements WorkerEvents {
     this.#rotation = setInterval(() => this.#tickets.rotate(), TICKET_PERIOD_MS).unref();
     this.hub = new TraceHub(this.#gate, {
       watch: async (id, slot, filter, options) => {
-        this.#watches.set(id, { slot, filter, options });
+        this.#watches.set(id, { command: "watch", slot, filter, options });
         await this.#all("watch", { id, slot, filter, options });
+      },
+      follow: async (id, slot, filter, options) => {
+        this.#watches.set(id, { command: "follow", slot, filter, options });
+        await this.#all("follow", { id, slot, filter, options });
       },
       unwatch: (id) => {
         this.#watches.delete(id);
@@ -285,6 +289,10 @@ export class Supervisor implements WorkerEvents {
     this.hub.deliver(id, event);
   }
 
+  onFollowed({ index }: WorkerHandle, id: number, batch: readonly FollowedEvents[]): void {
+    this.hub.deliverFollowed(id, index, batch);
+  }
+
   onLog(lines: Uint8Array, dropped: number): void {
     this.#events.onLog(lines, dropped);
   }
@@ -324,6 +332,7 @@ export class Supervisor implements WorkerEvents {
     this.#retired = mergeSnapshots([this.#retired, counted]);
     this.pressure.hold(index, 0);
     const orphans = [...this.#watches].filter(([, { slot }]) => this.#gate.claimant(slot) === index).map(([id]) => id);
+    this.hub.workerDied(index);
     this.hub.abandon(orphans, "the worker that served the request has died");
     this.#events.onWorkerDeath(handle.name, error);
     const early = performance.now() - (this.#startedAt.get(index) ?? 0) < EARLY_DEATH_MS;
@@ -372,7 +381,12 @@ export class Supervisor implements WorkerEvents {
         );
         await worker.callWithDeadline("commit", undefined);
       }
-      for (const [id, watch] of this.#watches) await worker.callWithDeadline("watch", { id, ...watch });
+      for (const [id, watch] of this.#watches) {
+        const { slot, options } = watch;
+        if (watch.command === "watch")
+          await worker.callWithDeadline("watch", { id, slot, filter: watch.filter, options });
+        else await worker.callWithDeadline("follow", { id, slot, filter: watch.filter, options });
+      }
     } catch (error) {
       // It died again, or cannot serve, for example because another process took its port. Either way its exit starts the
       // next attempt, after the pause for early deaths.

@@ -39,6 +39,7 @@ function setUp() {
   const sent: string[] = [];
   const hub = new TraceHub(gate, {
     watch: async (id, slot, filter) => void sent.push(`watch ${id} ${slot} ${filter.expression ?? ""}`.trim()),
+    follow: async (id, slot) => void sent.push(`follow ${id} ${slot}`),
     unwatch: (id) => void sent.push(`unwatch ${id}`),
   });
   let at = 0;
@@ -142,4 +143,75 @@ test("an invalid expression and one session too many are rejected and free their
   await hub.open(OPTIONS, new Reader());
   assert.equal(hub.size, MAX_WATCHERS);
   assert.equal(gate.claim(5), true, "it has the free slot");
+});
+
+const FOLLOW = { count: 2, forMs: 60_000, options: { reveal: false, maxBodyBytes: 0 }, filter: { functions: "" } };
+
+/** Reads as a follower does. */
+class FollowReader extends Reader {
+  override event(json: string): boolean {
+    if (this.room <= 0) return false;
+    this.room--;
+    const { request, message } = JSON.parse(json) as { request: number | null; message: Record<string, unknown> };
+    const { type, ...fields } = message;
+    this.events.push(`${request ?? "-"} ${type}${request === null ? ` ${JSON.stringify(fields)}` : ""}`);
+    return true;
+  }
+}
+
+test("a follower that leaves frees its slot", async () => {
+  const { gate, hub, sent } = setUp();
+  const handle = await hub.follow(FOLLOW, new FollowReader());
+  assert.equal(gate.armed, true);
+  handle.close();
+  handle.close();
+  assert.equal(gate.armed, false);
+  assert.deepEqual(sent, ["follow 1 0", "unwatch 1"]);
+});
+
+test("after the last request that is wanted, no worker begins another, and those in progress go on", async () => {
+  const { gate, hub, event, sent } = setUp();
+  const reader = new FollowReader();
+  await hub.follow(FOLLOW, reader);
+  hub.deliverFollowed(1, 0, [{ request: 1, events: [event("a")], ended: false }]);
+  assert.equal(gate.waits(0), true);
+  hub.deliverFollowed(1, 1, [{ request: 1, events: [event("a"), event("b")], ended: true }]);
+  assert.equal(gate.waits(0), false);
+  hub.deliverFollowed(1, 1, [{ request: 2, events: [event("too many")], ended: true }]);
+  assert.equal(reader.ended, false);
+  hub.deliverFollowed(1, 0, [{ request: 1, events: [event("b")], ended: true }]);
+  const end = '- followEnded {"reason":"count","requests":2,"unfinished":0}';
+  assert.deepEqual(reader.events, ["1 a", "2 a", "2 b", "1 b", end]);
+  assert.equal(reader.ended, true);
+  assert.deepEqual(sent, ["follow 1 0", "unwatch 1"]);
+});
+
+test("the death of a worker ends its requests, and is said", async () => {
+  for (const where of [undefined, "response.code == 500"]) {
+    const { hub, event } = setUp();
+    const reader = new FollowReader();
+    await hub.follow({ ...FOLLOW, filter: { functions: "", where } }, reader);
+    for (const worker of [0, 1]) hub.deliverFollowed(1, worker, [{ request: 1, events: [event("a")], ended: false }]);
+    hub.workerDied(0);
+    // Its replacement counts from 1 again.
+    hub.deliverFollowed(1, 1, [{ request: 1, events: [event("b")], ended: true }]);
+    const said = `- workerDied {"worker":"worker-0","unfinished":1,"held":${where !== undefined}}`;
+    const end = '- followEnded {"reason":"count","requests":2,"unfinished":0}';
+    assert.deepEqual(reader.events, ["1 a", "2 a", "1 requestFinished", said, "2 b", end]);
+  }
+});
+
+test("what a slow follower misses is counted, and the end waits for it", async () => {
+  const { hub, event } = setUp();
+  const reader = new FollowReader();
+  await hub.follow(FOLLOW, reader);
+  reader.room = 1;
+  hub.deliverFollowed(1, 0, [{ request: 1, events: [event("a"), event("b")], ended: true }]);
+  hub.deliverFollowed(1, 0, [{ request: 2, events: [event("a"), event("b")], ended: true }]);
+  assert.equal(reader.ended, false);
+  reader.drain(1);
+  assert.deepEqual(reader.events, ["1 a", '- dropped {"count":3,"requests":2}']);
+  reader.drain(1);
+  assert.match(reader.events.at(-1) ?? "", /^- followEnded /);
+  assert.equal(reader.ended, true);
 });

@@ -4,8 +4,11 @@
  * with their number, in the place where they are missing.
  */
 import { compileFilter, type TraceFilter } from "../trace/filter.ts";
+import type { FollowedEvents, FollowFilter } from "../trace/follower.ts";
 import { MAX_WATCHERS, type TraceGate } from "../trace/gate.ts";
 import type { PostedEvent, TraceOptions } from "../trace/tracer.ts";
+
+import { type FollowBounds, type FollowReader, FollowSession } from "./follow-session.ts";
 
 /** The consumer of one session's events: a stream of the admin server. */
 export interface TraceReader {
@@ -21,6 +24,8 @@ export interface TraceReader {
 interface WatchControl {
   /** Resolves when every worker has the watch. */
   watch(id: number, slot: number, filter: TraceFilter, options: TraceOptions): Promise<void>;
+  /** The same for someone who follows requests. */
+  follow(id: number, slot: number, filter: FollowFilter, options: TraceOptions): Promise<void>;
   unwatch(id: number): void;
 }
 
@@ -45,6 +50,7 @@ export class TraceHub {
   readonly #gate: TraceGate;
   readonly #control: WatchControl;
   readonly #watchers = new Map<number, Watcher>();
+  readonly #followers = new Map<number, { readonly slot: number; readonly session: FollowSession }>();
   #nextId = 1;
 
   constructor(gate: TraceGate, control: WatchControl) {
@@ -61,10 +67,7 @@ export class TraceHub {
     reader: TraceReader,
   ): Promise<{ close(): void }> {
     compileFilter(options.filter);
-    const used = new Set([...this.#watchers.values()].map((watcher) => watcher.slot));
-    let slot = 0;
-    while (used.has(slot)) slot++;
-    if (slot >= MAX_WATCHERS) throw new TooManyTraces(`${MAX_WATCHERS} traces are open already; try again later`);
+    const slot = this.#freeSlot();
     const id = this.#nextId++;
     const watcher: Watcher = { slot, reader, dropped: 0, lastEnd: 0, ended: false };
     this.#watchers.set(id, watcher);
@@ -74,6 +77,52 @@ export class TraceHub {
     // Armed last: a worker that claimed the slot without the watch would lose the trace. The reader may have gone meanwhile.
     if (this.#watchers.has(id)) this.#gate.arm(slot);
     return { close: () => this.#remove(id) };
+  }
+
+  /**
+   * Follows the requests that the filter chooses, which has compiled before, until the reader goes or a bound is reached. Once it resolves
+   * every worker takes part. Rejects with TooManyTraces.
+   */
+  async follow(
+    { filter, options, ...bounds }: FollowBounds & { readonly filter: FollowFilter; readonly options: TraceOptions },
+    reader: FollowReader,
+  ): Promise<{ close(): void }> {
+    const slot = this.#freeSlot();
+    const id = this.#nextId++;
+    const session = new FollowSession(
+      reader,
+      { bounds, held: filter.where !== undefined },
+      {
+        onEnough: () => this.#gate.free(slot),
+        onEnd: () => {
+          this.#followers.delete(id);
+          this.#gate.free(slot);
+          this.#control.unwatch(id);
+        },
+      },
+    );
+    this.#followers.set(id, { slot, session });
+    await this.#control.follow(id, slot, filter, options);
+    if (this.#followers.has(id)) this.#gate.arm(slot);
+    return session;
+  }
+
+  /** Passes on events that a worker has for follower `id`. */
+  deliverFollowed(id: number, worker: number, batch: readonly FollowedEvents[]): void {
+    this.#followers.get(id)?.session.deliver(worker, batch);
+  }
+
+  /** Tells all followers. */
+  workerDied(worker: number): void {
+    for (const { session } of [...this.#followers.values()]) session.workerDied(worker);
+  }
+
+  #freeSlot(): number {
+    const used = new Set([...this.#watchers.values(), ...this.#followers.values()].map(({ slot }) => slot));
+    let slot = 0;
+    while (used.has(slot)) slot++;
+    if (slot >= MAX_WATCHERS) throw new TooManyTraces(`${MAX_WATCHERS} traces are open already; try again later`);
+    return slot;
   }
 
   /** Passes on an event of watcher `id`; undefined ends the trace. Late events of closed sessions are ignored. */

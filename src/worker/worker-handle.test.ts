@@ -17,7 +17,15 @@ test("a worker that does not reply in time is ended", async (t: TestContext) => 
   const memory = (): SharedArrayBuffer => new SharedArrayBuffer(4096);
   const buffers = { gate: memory(), buckets: memory(), tickets: memory(), pressure: memory(), ownSockets: memory() };
   const ended = Promise.withResolvers<Error | undefined>();
-  const events = { onTrace() {}, onEvicted() {}, onHealth() {}, onDocumentWanted() {}, onLog() {}, onExport() {} };
+  const events = {
+    onTrace() {},
+    onFollowed() {},
+    onEvicted() {},
+    onHealth() {},
+    onDocumentWanted() {},
+    onLog() {},
+    onExport() {},
+  };
   const handle = new WorkerHandle(
     new WorkerThreads(1).take(0),
     { ...WORKER, ...buffers, index: 0 },

@@ -1,6 +1,7 @@
 import type { Worker } from "node:worker_threads";
 import { CounterMemory } from "../telemetry/metrics.ts";
 import type { Chunk } from "../telemetry/otlp/messages.ts";
+import type { FollowedEvents } from "../trace/follower.ts";
 import type { PostedEvent } from "../trace/tracer.ts";
 import type { EvictionNotice, HealthNotice } from "../upstream/endpoints/endpoint.ts";
 import { LogRing } from "./log-ring.ts";
@@ -25,6 +26,8 @@ interface PendingCommand {
 export interface WorkerEvents {
   /** An event of trace session `id` as JSON; undefined: the trace has ended. */
   onTrace(id: number, event: PostedEvent | undefined): void;
+  /** Events of requests that follower `id` follows. */
+  onFollowed(handle: WorkerHandle, id: number, batch: readonly FollowedEvents[]): void;
   /** The worker has evicted an endpoint. */
   onEvicted(handle: WorkerHandle, notice: EvictionNotice): void;
   /** An active health check of the worker has changed the state of an endpoint. */
@@ -126,6 +129,9 @@ export class WorkerHandle {
     switch (notice.type) {
       case "trace":
         events.onTrace(notice.id, notice.event);
+        return;
+      case "followed":
+        events.onFollowed(this, notice.id, notice.batch);
         return;
       case "series":
         this.counters.add(notice.notice);

@@ -34,6 +34,7 @@ class TestWorker {
       { ...WORKER, ...own, index: 0, ...options },
       {
         onTrace: (_id, event) => this.traced.push(event?.json),
+        onFollowed() {},
         onEvicted() {},
         onDocumentWanted() {},
         onHealth() {},

@@ -203,6 +203,8 @@ function main(port: NonNullable<typeof parentPort>, options: WorkerOptions): voi
     commit: () => plane.commit(),
     abort: () => plane.abort(),
     watch: ({ id, slot, filter, options }) => watchers.add(id, slot, filter, options),
+    follow: ({ id, slot, filter, options }) =>
+      watchers.follow(id, slot, filter, options, (batch) => notify({ type: "followed", id, batch })),
     unwatch: ({ id }) => watchers.remove(id),
     logFilter({ filter }) {
       output.filter = parseLogFilter(filter);

@@ -41,6 +41,21 @@ export interface TraceRequest extends CallOptions {
   readonly duration?: string | undefined;
 }
 
+/** Which requests to follow; see docs/trace.md. What is absent is the gateway's default. */
+export interface FollowRequest extends CallOptions {
+  /** CEL over the request as received. */
+  readonly expression?: string | undefined;
+  /** CEL over what became of the request. */
+  readonly where?: string | undefined;
+  readonly count?: number | undefined;
+  /** A duration such as `30s`. */
+  readonly for?: string | undefined;
+  /** Bytes of each body, a number or a size such as `4KiB`. */
+  readonly bodies?: number | string | undefined;
+  /** Say why other routes were not selected. */
+  readonly candidates?: boolean | undefined;
+}
+
 /** Which records to find; `last` is a duration such as `5m`, `where` CEL. */
 interface RequestsQuery {
   readonly where?: string | undefined;
@@ -87,6 +102,12 @@ export class AdminClient {
     return new TraceStream((stop) => this.#open({ method: "POST", path, signal: stop, timeout: TIMEOUT }), signal);
   }
 
+  /** Follows many requests. `opened` settles when the gateway has begun; the iteration ends with the stream. */
+  follow({ signal, ...request }: FollowRequest = {}): TraceStream {
+    const path = withQuery("/debug/follow", wordsOf(request));
+    return new TraceStream((stop) => this.#open({ method: "POST", path, signal: stop, timeout: TIMEOUT }), signal);
+  }
+
   /** What the gateway would do with a request. */
   async explain(question: Question, { signal }: CallOptions = {}): Promise<Explanation> {
     const request = {
@@ -102,10 +123,7 @@ export class AdminClient {
 
   /** The records of requests that are over; see docs/recorder.md. */
   async requests(query: RequestsQuery, options: CallOptions = {}): Promise<RecordAnswer> {
-    const words = new URLSearchParams();
-    for (const [name, value] of Object.entries(query))
-      if (value !== undefined && value !== false) words.set(name, String(value));
-    return this.#records(withQuery("/requests", words), options);
+    return this.#records(withQuery("/requests", wordsOf(query)), options);
   }
 
   async #records(path: string, options: CallOptions): Promise<RecordAnswer> {
@@ -186,4 +204,12 @@ function isExplanation(value: unknown): value is Explanation {
 
 function isRecordAnswer(value: unknown): value is RecordAnswer {
   return typeof value === "object" && value !== null && "records" in value && Array.isArray(value.records);
+}
+
+/** Without what is absent or false. */
+function wordsOf(query: object): URLSearchParams {
+  const words = new URLSearchParams();
+  for (const [name, value] of Object.entries(query))
+    if (value !== undefined && value !== false) words.set(name, String(value));
+  return words;
 }

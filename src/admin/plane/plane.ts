@@ -17,6 +17,10 @@ export interface AdminPlane {
    */
   openTrace(options: TraceOptions, reader: TraceReader): Promise<TraceHandle>;
   /**
+   * Sends the events of many requests to `reader`, then calls `reader.end()`. Resolves when it waits. Throws as `openTrace`.
+   */
+  openFollow(options: FollowOptions, reader: FollowReader): Promise<TraceHandle>;
+  /**
    * Explains what the gateway would do with a request; `question`: see `Question`.
    * @throws BadFacts for a question that cannot be rehearsed, BadConfiguration for its configuration
    * @throws AdminUnavailable when too many are waiting
@@ -71,6 +75,28 @@ export interface TraceOptions {
   readonly maxBodyBytes: number;
   /** Milliseconds of a request after which its trace ends; undefined: with the request. */
   readonly maxMs?: number;
+}
+
+/** Which requests to follow, and what to show of them. */
+export interface FollowOptions {
+  /** CEL over the request as received; undefined: any. */
+  readonly expression?: string;
+  /** CEL over a record of the recorder: what became of the request. */
+  readonly where?: string;
+  /** Requests after which following ends. */
+  readonly count: number;
+  /** Milliseconds after which it ends. */
+  readonly forMs: number;
+  /** Bytes of each body to show at most. */
+  readonly maxBodyBytes: number;
+  /** Say why other routes were not selected. */
+  readonly candidates: boolean;
+}
+
+/** Where the events of followed requests go. */
+export interface FollowReader extends Omit<TraceReader, "event"> {
+  /** As `TraceReader.event`; `id`: of the server-sent event. */
+  event(json: string, id: number): boolean;
 }
 
 /** Where the events of one trace go. */

@@ -45,14 +45,14 @@ export class SseReader implements TraceReader {
     if (this.#done) this.end();
   }
 
-  event(json: string): boolean {
+  event(json: string, id?: number): boolean {
     if (this.#over) return false;
     this.start();
     if (this.#response.writableLength > MAX_WAITING) {
       this.#refused = true;
       return false;
     }
-    this.#response.write(`data: ${json}\n\n`);
+    this.#response.write(id === undefined ? `data: ${json}\n\n` : `id: ${id}\ndata: ${json}\n\n`);
     return true;
   }
 

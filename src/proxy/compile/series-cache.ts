@@ -1,7 +1,7 @@
 /** The counters of requests, found by their place in the configuration. */
 import type { Reason } from "../../base/errors.ts";
 import type { Listener } from "../../ir/ir.ts";
-import type { Place, Recorder } from "../../recorder/recorder.ts";
+import type { Place, PlaceLabels, Recorder } from "../../recorder/recorder.ts";
 import { UNKNOWN } from "../../telemetry/custom-labels.ts";
 import { type Count, type Metrics, OTHER, type RequestLabels } from "../../telemetry/metrics.ts";
 
@@ -111,8 +111,13 @@ export class SeriesCache {
 
   /** This place of the configuration, for the records of its requests. */
   placeIn(recorder: Recorder): Place {
-    this.#place ??= recorder.place({ ...this.#labels, backend: this.#backend });
+    this.#place ??= recorder.place(this.place);
     return this.#place;
+  }
+
+  /** The same as labels of metrics, which are `unknown` where there is none. */
+  get place(): PlaceLabels {
+    return { ...this.#labels, backend: this.#backend };
   }
 
   #with(method: string, status: number, reason: Reason): RequestLabels {

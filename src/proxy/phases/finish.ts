@@ -20,7 +20,9 @@ import type { Result } from "../exchange/result.ts";
 import type { Services } from "../services/services.ts";
 import { isLogged, logAccess } from "../telemetry/log-access.ts";
 import { recordConnection } from "../telemetry/record-connection.ts";
+import type { RequestTrace } from "../trace/request-trace.ts";
 import { recordRequest } from "./record-request.ts";
+import { outcomeOf } from "./request-outcome.ts";
 
 /** What decides about the labels of metrics. */
 type Chosen = Readonly<Pick<Exchange, "bind" | "selected">>;
@@ -73,16 +75,23 @@ function reportAfter(pending: Promise<void>, exchange: Over): void {
 
 /** Log, spans and trace. `endedAt`: when the exchange ended, in milliseconds since the epoch; undefined = now. */
 function report(exchange: Over, endedAt?: number): void {
-  const { services, result, bind, span, trace, responseSide, policyState } = exchange;
+  const { services, bind, span, trace, policyState } = exchange;
   const { shadowed } = policyState;
   if (shadowed !== undefined) countShadows(shadowed.decisions, seriesOf(exchange));
   if (span !== undefined || isLogged(bind, services.accessLog)) record(exchange, endedAt);
-  trace?.finished(
+  if (trace !== undefined) endTrace(trace, exchange);
+}
+
+// Separate, because its closure would cost every request an allocation.
+function endTrace(trace: RequestTrace, exchange: Over): void {
+  const { result, responseSide } = exchange;
+  trace.finished(
     result.status === 0 ? null : result.status,
     result.error ?? null,
     originOfError(result, exchange),
     responseSide.hasBody,
     responseSide.grpcStatus,
+    () => outcomeOf(exchange, seriesOf(exchange).place),
   );
 }
 
@@ -229,5 +238,17 @@ export function recordUnreadable(
   const error = `${message}: ${detail}`;
   tracer.emit("info", { type: "requestStarted" });
   tracer.emit(severityOf(status, error), { type: "requestFinished", status, error, ...(origin && { origin }) });
-  tracer.finish();
+  tracer.finish(() => ({
+    response: { status, headers: [] },
+    record: {
+      route: "",
+      listener: "",
+      endpoint: "",
+      error: code,
+      reason: ERRORS[code].reason,
+      policy: "",
+      duration: 0,
+      attempts: 0,
+    },
+  }));
 }

@@ -68,7 +68,9 @@ function select(exchange: Matching, router: Router<CompiledRoute>, group?: strin
   if (pathless) request.path = "/";
   const { host } = exchange.selected;
   const match = router.select(request, host);
-  exchange.trace?.routeSelection(router.explain(request, host, match), group);
+  const { trace } = exchange;
+  if (trace?.wantsCandidates) trace.routeSelection(router.explain(request, host, match), group);
+  else trace?.routeSelected(match, group);
   if (pathless) request.path = path;
   if (match === undefined) throw noRoute(exchange, router);
   exchange.selected.match = match;

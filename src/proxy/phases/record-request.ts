@@ -35,7 +35,7 @@ type Recorded = Readonly<
 
 /** Records an exchange that has ended. `place`: the most specific that it has reached. */
 export function recordRequest(exchange: Recorded, place: Place, recorder: Recorder): void {
-  const { bind, selected, call, downstream, responseSide, result, request, requestSide, startedAt } = exchange;
+  const { bind, selected, call, downstream, responseSide, result, request, startedAt } = exchange;
   const fields = recorder.open(place, startedAt, result.endedAt);
   fields.generation = bind.generation;
   fields.status = result.status;
@@ -65,13 +65,16 @@ export function recordRequest(exchange: Recorded, place: Place, recorder: Record
   }
   const parent = exchange.span?.traceId ?? getHeader(request.headers, "traceparent");
   if (parent !== undefined) setTrace(fields, parent, exchange.span === undefined ? TRACE_ID : 0);
-  const { arrivedPath } = requestSide;
-  const path = SUSPICIOUS.test(arrivedPath)
+  recorder.client(downstream.connection.remoteAddress, downstream.connection.remotePort);
+  recorder.texts(exchange.requestId, selected.host, shownPath(exchange));
+  recorder.close(place, result.endedAt);
+}
+
+/** The path as it arrived, without its secrets. */
+export function shownPath({ requestSide: { arrivedPath }, bind }: Pick<Recorded, "bind" | "requestSide">): string {
+  return SUSPICIOUS.test(arrivedPath)
     ? redactTarget(arrivedPath, bind.policies.credentials.parametersOf(arrivedPath))
     : arrivedPath;
-  recorder.client(downstream.connection.remoteAddress, downstream.connection.remotePort);
-  recorder.texts(exchange.requestId, selected.host, path);
-  recorder.close(place, result.endedAt);
 }
 
 /** `at`: where the 32 hexadecimal digits of the trace id begin. Other texts than a valid `traceparent` give no or a wrong id. */

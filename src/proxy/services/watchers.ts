@@ -4,10 +4,19 @@ import type { HttpRequest } from "../../http/message/message.ts";
 import type { Downstream } from "../../http/stream.ts";
 import { ShownVariables } from "../../telemetry/shown-variables.ts";
 import { compileFilter, type TraceFilter } from "../../trace/filter.ts";
+import { type FollowedEvents, Follower, type FollowFilter } from "../../trace/follower.ts";
 import type { TraceGate } from "../../trace/gate.ts";
 import type { RequestSecrets } from "../../trace/secrets.ts";
 import { sameToken, tokenIn } from "../../trace/token.ts";
-import { type EventPost, type PostedEvent, type TraceOptions, Tracer } from "../../trace/tracer.ts";
+import {
+  allSinks,
+  type EventPost,
+  hiding,
+  type PostedEvent,
+  type TraceOptions,
+  Tracer,
+  type TraceSink,
+} from "../../trace/tracer.ts";
 
 interface Watcher {
   readonly id: number;
@@ -17,6 +26,9 @@ interface Watcher {
   readonly options: TraceOptions;
 }
 
+/** What chooses requests: a watcher, or a follower. */
+type Chooser = Pick<Watcher, "expression" | "options">;
+
 /** A watcher takes only requests for which its filter is known to be true. */
 const passBy = (): boolean => false;
 
@@ -25,6 +37,7 @@ export class Watchers {
   readonly #gate: TraceGate;
   readonly #send: (id: number, event: PostedEvent | undefined) => void;
   readonly #list: Watcher[] = [];
+  readonly #followers = new Map<number, { readonly slot: number; readonly follower: Follower }>();
 
   /** `send` carries an event of watcher `id` to its reader; undefined ends the trace. */
   constructor(gate: TraceGate, send: (id: number, event: PostedEvent | undefined) => void) {
@@ -45,13 +58,27 @@ export class Watchers {
     this.#list.push({ id, slot, token: filter.token, expression, options });
   }
 
+  /** Adds a follower, to whom `post` carries events. Does not throw, as `add`. */
+  follow(
+    id: number,
+    slot: number,
+    filter: FollowFilter,
+    options: TraceOptions,
+    post: (batch: readonly FollowedEvents[]) => void,
+  ): void {
+    this.remove(id);
+    this.#followers.set(id, { slot, follower: new Follower(filter, options, post) });
+  }
+
   remove(id: number): void {
+    this.#followers.get(id)?.follower.close();
+    this.#followers.delete(id);
     const index = this.#list.findIndex((watcher) => watcher.id === id);
     if (index !== -1) this.#list.splice(index, 1);
   }
 
   /**
-   * The tracer of a request that a watcher takes, else undefined. `start` is `performance.now()` of the request. `secretsOf`: what
+   * Where the events of a request go that a watcher takes, or that someone follows; else undefined. `start` is `performance.now()` of the request. `secretsOf`: what
    * filters of traces that reveal nothing do not read either.
    */
   claim(
@@ -59,7 +86,7 @@ export class Watchers {
     from: Pick<Downstream, "traceToken">,
     start: number,
     secretsOf: () => RequestSecrets,
-  ): Tracer | undefined {
+  ): TraceSink | undefined {
     return this.#gate.armed ? this.#claim(request, from, start, secretsOf) : undefined;
   }
 
@@ -69,8 +96,8 @@ export class Watchers {
     from: Pick<Downstream, "traceToken">,
     start: number,
     secretsOf: () => RequestSecrets,
-  ): Tracer | undefined {
-    const matches = ({ expression, options }: Watcher): boolean => {
+  ): TraceSink | undefined {
+    const matches = ({ expression, options }: Chooser): boolean => {
       if (expression === undefined) return true;
       const view: Activation = { request: { ...request, startTime: new Date() } };
       // Whether a trace takes a request tells what its filter has read: guess by guess, a secret.
@@ -83,18 +110,32 @@ export class Watchers {
    * The tracer of a request that could not be read. The token is searched for in the bytes `received`; watchers with an expression
    * do not take such requests.
    */
-  claimUnreadable(received: Buffer, start: number): Tracer | undefined {
+  claimUnreadable(received: Buffer, start: number): TraceSink | undefined {
     if (!this.#gate.armed) return undefined;
     return this.#take(tokenIn(received), start, ({ expression }) => expression === undefined);
   }
 
   /** The tracer of a connection without requests; watchers with a filter wait for requests. */
-  claimConnection(start: number): Tracer | undefined {
+  claimConnection(start: number): TraceSink | undefined {
     return this.#gate.armed ? this.#take("", start, ({ expression }) => expression === undefined) : undefined;
   }
 
+  /** One watcher at most takes a request; all who follow it see it too. */
+  #take(token: string, start: number, matches: (chooser: Chooser) => boolean): TraceSink | undefined {
+    const watched = this.#takeOne(token, start, matches);
+    const sinks: TraceSink[] = [];
+    for (const { slot, follower } of this.#followers.values()) {
+      if (!this.#gate.waits(slot) || !matches(follower)) continue;
+      const sink = follower.begin(start);
+      sinks.push(watched?.options.reveal ? hiding(sink) : sink);
+    }
+    if (watched !== undefined) return allSinks(watched, ...sinks);
+    const [first, ...others] = sinks;
+    return first && allSinks(first, ...others);
+  }
+
   /** The watcher that the token names comes first, then those that take any request, the oldest first. */
-  #take(token: string, start: number, matches: (watcher: Watcher) => boolean): Tracer | undefined {
+  #takeOne(token: string, start: number, matches: (chooser: Chooser) => boolean): Tracer | undefined {
     const owners =
       token === "" ? [] : this.#list.filter((each) => each.token !== undefined && sameToken(each.token, token));
     for (const watcher of [...owners, ...this.#list.filter((each) => each.token === undefined)]) {

@@ -2,7 +2,7 @@
 import type { Origin } from "../../base/origin.ts";
 import type { Addresses } from "../../net/addresses.ts";
 import type { RequestState, TraceMessage } from "../../trace/events.ts";
-import { severityOf, type Tracer } from "../../trace/tracer.ts";
+import { severityOf, type TraceSink } from "../../trace/tracer.ts";
 import type { CompiledBackend, CompiledListener, CompiledTcpRoute } from "../compile/compiled.ts";
 import type { Services } from "../services/services.ts";
 import { ofBackend } from "../trace/request-trace.ts";
@@ -41,7 +41,7 @@ export function routeOfConnection(
  */
 export class ConnectionTrace {
   readonly progress: StreamProgress;
-  readonly #tracer: Tracer;
+  readonly #tracer: TraceSink;
   #callStart: number | undefined;
 
   /** The trace of a connection that a watcher claims, otherwise undefined. `startedAt`: `performance.now()` ms. */
@@ -54,7 +54,7 @@ export class ConnectionTrace {
     return tracer && new ConnectionTrace(tracer, connection, services.env);
   }
 
-  private constructor(tracer: Tracer, { transport, listener, serverName }: Traced, env: RequestState["env"]) {
+  private constructor(tracer: TraceSink, { transport, listener, serverName }: Traced, env: RequestState["env"]) {
     this.#tracer = tracer;
     this.progress = new StreamProgress(tracer);
     const { remoteAddress, remotePort, rawAddress, rawPort, localAddress, localPort } = transport;

@@ -14,10 +14,11 @@ import { kindsOf } from "../../policies/merge.ts";
 import { BodyCapture } from "../../trace/body-capture.ts";
 import type { CallTiming, Candidate, GrpcEnd, Phase, RequestState, SamplingDecision } from "../../trace/events.ts";
 import { RequestSecrets } from "../../trace/secrets.ts";
-import { bothSinks, severityOf, type Tracer, type TraceSink } from "../../trace/tracer.ts";
+import { allSinks, type Outcome, severityOf, type TraceSink } from "../../trace/tracer.ts";
 import type { ConnectTimes } from "../../upstream/connections/connect-attempt.ts";
 import type { Endpoint } from "../../upstream/endpoints/endpoint.ts";
 import type { CompiledBackend, CompiledBind, CompiledListener, CompiledRoute } from "../compile/compiled.ts";
+import type { Selected } from "../match/entry.ts";
 import type { Explanation } from "../match/explain.ts";
 import type { ListenerTable } from "../match/hosts.ts";
 import { describeBecause, describeCandidate, type RouteCandidate } from "../match/reason.ts";
@@ -92,7 +93,7 @@ export class RequestTrace extends PolicyEvents {
     // Without request ids, the client's address and port identify the request in the log.
     const id = requestId ?? downstream.connection.name;
     const log = traceLog.begin(id, startedAt);
-    return new RequestTrace(tracer === undefined ? log : bothSinks(tracer, log), exchange, tracer !== undefined);
+    return new RequestTrace(tracer === undefined ? log : allSinks(tracer, log), exchange, tracer !== undefined);
   }
 
   /** `watched`: for a watcher, not for the log alone. */
@@ -186,6 +187,18 @@ export class RequestTrace extends PolicyEvents {
       env: services.env,
     };
     this.#tracer.emit("info", { type: "responseSnapshot", stage, requestState: state });
+  }
+
+  /** Whether anybody wants to know why the other routes were not selected. */
+  get wantsCandidates(): boolean {
+    return this.#tracer.options.candidates ?? true;
+  }
+
+  /** The chosen route alone; undefined: none matches. */
+  routeSelected(selected: Selected<CompiledRoute> | undefined, group: string | undefined): void {
+    const reason = { clause: "selected" } as const;
+    const candidates = selected === undefined ? [] : [{ route: selected.route, matched: true, reason, misses: 0 }];
+    this.routeSelection({ selected, evaluatedRoutes: [], candidates, omitted: 0 }, group);
   }
 
   /** The chosen route with the reason for each other one; an error if no route matches. `group`: a route has delegated to it. */
@@ -331,13 +344,14 @@ export class RequestTrace extends PolicyEvents {
     this.#tracer.emit(severityOf(status, error), message, this.#callStart);
   }
 
-  /** The last event. `origin`: of `error`. A body or call that was cut short is shown up to that point. */
+  /** The last event. `origin`: of `error`; `outcome`: what readers choose requests by. A body or call that was cut short is shown up to that point. */
   finished(
     status: number | null,
     error: string | null,
     origin: Origin | undefined,
     responseHasBody: boolean,
     grpcStatus: number | undefined,
+    outcome: Outcome,
   ): void {
     this.callEnded(null, error);
     this.#progress?.end();
@@ -352,7 +366,7 @@ export class RequestTrace extends PolicyEvents {
       ...(origin !== undefined && { origin }),
       ...(grpc !== undefined && { grpc }),
     });
-    this.#tracer.finish();
+    this.#tracer.finish(outcome);
   }
 
   #grpcEnd(status: number | undefined): GrpcEnd | undefined {
@@ -415,7 +429,7 @@ function seconds(ms: number): string {
 }
 
 // Separate, because its closure would cost every request an allocation.
-function claimed(exchange: TracedExchange): Tracer | undefined {
+function claimed(exchange: TracedExchange): TraceSink | undefined {
   const { request, downstream, services, startedAt, bind } = exchange;
   const secretsOf = (): RequestSecrets =>
     new RequestSecrets(false, sensitiveNames(exchange), bind.policies.credentials.parametersAt(request.path));

@@ -56,6 +56,10 @@ export class TestPlane implements AdminPlane {
     return trace;
   }
 
+  async openFollow(): Promise<TraceHandle> {
+    return { close: () => undefined };
+  }
+
   requests(): RecordAnswer {
     return { records: [], found: 0, requests: 0 };
   }

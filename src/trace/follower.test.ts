@@ -1,0 +1,84 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { Activation } from "../cel/index.ts";
+import type { TraceEvent } from "./events.ts";
+import { type FollowedEvents, Follower } from "./follower.ts";
+import type { Outcome } from "./tracer.ts";
+
+const OPTIONS = { reveal: false, maxBodyBytes: 1024 * 1024 };
+const outcome =
+  (status: number): Outcome =>
+  (): Activation => ({ response: { status, headers: [] } });
+
+/** A follower, and what it has posted: the types of each request's events. */
+function following(
+  t: { mock: { timers: { enable(o: { apis: ["setTimeout"] }): void; tick(ms: number): void } } },
+  where?: string,
+) {
+  t.mock.timers.enable({ apis: ["setTimeout"] });
+  const batches: (readonly FollowedEvents[])[] = [];
+  const follower = new Follower({ functions: "", where }, OPTIONS, (batch) => batches.push(batch));
+  const posted = (): string[] => {
+    t.mock.timers.tick(20);
+    return batches.splice(0).flatMap((batch) =>
+      batch.map(({ request, events, ended }) => {
+        const types = events.map(({ json }) => {
+          const { message } = JSON.parse(json) as TraceEvent;
+          return message.type === "dropped" ? `dropped ${message.count}` : message.type;
+        });
+        return `${request}: ${[...types, ...(ended ? ["."] : [])].join(" ")}`;
+      }),
+    );
+  };
+  return { follower, posted };
+}
+
+test("with where, a request is shown at its end, whole or not at all", (t) => {
+  const { follower, posted } = following(t, "response.code == 500");
+  const [first, second, third] = [follower.begin(0), follower.begin(0), follower.begin(0)];
+  for (const each of [first, second, third]) each.emit("info", { type: "requestStarted" });
+  assert.deepEqual(posted(), []);
+  first.finish(outcome(200));
+  third.finish();
+  second.emit("error", { type: "requestFinished", status: 500, error: null });
+  second.finish(outcome(500));
+  assert.deepEqual(posted(), ["2: requestStarted requestFinished ."]);
+});
+
+test("requests that hold more than there is room for keep their end and a count", (t) => {
+  const { follower, posted } = following(t, "response.code == 500");
+  const body = "x".repeat(1024 * 1024);
+  const large = follower.begin(0);
+  for (let i = 0; i < 9; i++) large.emit("info", { type: "bodySnapshot", stage: "response", body });
+  const small = follower.begin(0);
+  small.emit("info", { type: "requestStarted" });
+  for (const each of [large, small]) {
+    each.emit("info", { type: "requestFinished", status: 500, error: null });
+    each.finish(outcome(500));
+  }
+  assert.deepEqual(posted(), ["1: dropped 9 requestFinished .", "2: requestStarted requestFinished ."]);
+  const again = follower.begin(0);
+  for (let i = 0; i < 7; i++) again.emit("info", { type: "bodySnapshot", stage: "response", body });
+  again.finish(outcome(500));
+  assert.match(posted()[0] ?? "", /^3: (bodySnapshot ){7}\.$/, "there is room again");
+});
+
+test("requests beyond the number that may be held keep their end and a count", (t) => {
+  const { follower, posted } = following(t, "response.code == 500");
+  const many = Array.from({ length: 2001 }, () => follower.begin(0));
+  const last = many.at(-1);
+  last?.emit("info", { type: "requestStarted" });
+  last?.emit("info", { type: "requestFinished", status: 500, error: null });
+  last?.finish(outcome(500));
+  assert.deepEqual(posted(), ["2001: dropped 1 requestFinished ."]);
+});
+
+test("nothing is posted for a follower that has gone", (t) => {
+  const { follower, posted } = following(t);
+  const sink = follower.begin(0);
+  sink.emit("info", { type: "requestStarted" });
+  follower.close();
+  sink.emit("info", { type: "requestFinished", status: 200, error: null });
+  sink.finish();
+  assert.deepEqual(posted(), []);
+});

@@ -1,0 +1,237 @@
+import assert from "node:assert/strict";
+import { text as readText } from "node:stream/consumers";
+import { after, before, suite, test } from "node:test";
+import type { FollowRequest } from "../../../src/admin/client/client.ts";
+import type { TraceEvent, TraceMessage } from "../../../src/trace/events.ts";
+import { proxyTo, TestGateway } from "../../helpers/gateway.ts";
+import { admin, call, messageOf, rawClient, sequence, stateAt, traceOf, Upstream } from "./support.ts";
+
+/** An event of a followed request, or a notice about the stream. */
+type Followed = Omit<TraceEvent, "message"> & {
+  readonly request: number | null;
+  readonly message: TraceMessage | Notice;
+};
+type Notice =
+  | { readonly type: "dropped"; readonly count: number; readonly requests: number }
+  | { readonly type: "followEnded"; readonly reason: string; readonly requests: number; readonly unfinished: number };
+
+/** The events of each request by its number, in the order of the stream. */
+function byRequest(events: readonly Followed[]): ReadonlyMap<number, TraceEvent[]> {
+  const requests = new Map<number, TraceEvent[]>();
+  for (const { request, ...event } of events) {
+    if (request === null) continue;
+    requests.set(request, [...(requests.get(request) ?? []), event as TraceEvent]);
+  }
+  return requests;
+}
+
+const pathsOf = (events: readonly Followed[]): (string | undefined)[] =>
+  [...byRequest(events).values()].map((each) => stateAt(each, "initial request").request?.path);
+
+const noticesOf = (events: readonly Followed[]): Followed["message"][] =>
+  events.filter(({ request }) => request === null).map(({ message }) => message);
+
+suite("following requests, with two workers", () => {
+  let upstream: Upstream;
+  let gateway: TestGateway;
+  let port: number;
+
+  before(async () => {
+    upstream = await Upstream.start();
+    upstream.on("/api/broken", (_request, response) => {
+      response.statusCode = 500;
+      response.end("broken");
+    });
+    gateway = await TestGateway.start({ ...proxyTo(upstream.address), config: { workerThreads: 2 } });
+    port = gateway.port();
+  });
+  after(async () => {
+    await gateway.stop();
+    await upstream.close();
+  });
+
+  /** Follows, does `act` once the gateway has begun, and returns the events of the whole stream. */
+  async function follow(request: FollowRequest, act: () => unknown): Promise<Followed[]> {
+    const stream = admin(gateway).follow({ ...request, signal: AbortSignal.timeout(60_000) });
+    await stream.opened;
+    const acted = Promise.resolve(act());
+    const events: Followed[] = [];
+    for await (const { raw } of stream) events.push(JSON.parse(raw) as Followed);
+    await acted;
+    return events;
+  }
+
+  const burst = (count: number, path = "/burst") =>
+    Promise.all(Array.from({ length: count }, (_, index) => call(port, { path: `${path}/${index}` })));
+
+  test("as many requests as asked for, from all workers, each whole and under its own number", async () => {
+    const events = await follow({ count: 12 }, () => burst(40));
+    const requests = byRequest(events);
+    assert.deepEqual(
+      [...requests.keys()].sort((a, b) => a - b),
+      Array.from({ length: 12 }, (_, index) => index + 1),
+    );
+    for (const each of requests.values()) {
+      assert.equal(each[0]?.message.type, "requestStarted");
+      assert.equal(sequence(each).at(-1), "requestFinished");
+      assert.equal(messageOf(each, "requestFinished").status, 200);
+    }
+    assert.equal(new Set(pathsOf(events)).size, 12);
+    assert.deepEqual(noticesOf(events), [{ type: "followEnded", reason: "count", requests: 12, unfinished: 0 }]);
+    assert.equal(events.at(-1)?.message.type, "followEnded");
+  });
+
+  test("20 requests, unless more are asked for", async () => {
+    assert.equal(byRequest(await follow({}, () => burst(30))).size, 20);
+  });
+
+  test("ends when its time is over, and says what continues", async () => {
+    const hung = upstream.hang("/hangs");
+    let answered: Promise<unknown> = Promise.resolve();
+    const events = await follow({ for: "3s" }, async () => {
+      answered = call(port, { path: "/hangs" });
+      await hung;
+    });
+    assert.deepEqual(noticesOf(events), [{ type: "followEnded", reason: "time", requests: 1, unfinished: 1 }]);
+    assert.equal(byRequest(events).get(1)?.at(-1)?.message.type, "backendCallStart");
+    (await hung).response.end();
+    await answered;
+  });
+
+  test("an expression chooses at the start of a request", async () => {
+    const events = await follow({ count: 2, expression: 'request.path.startsWith("/api/")' }, async () => {
+      for (const path of ["/a", "/api/1", "/b", "/api/2", "/api/3"]) await call(port, { path });
+    });
+    assert.deepEqual(pathsOf(events), ["/api/1", "/api/2"]);
+  });
+
+  test("where chooses by what became of a request, with the names of the recorder", async () => {
+    const wheres = [
+      "response.code >= 500",
+      'response.code == 500 && request.path == "/api/broken" && duration < duration("1m") && route != ""',
+    ];
+    for (const where of wheres) {
+      const events = await follow({ count: 1, where }, async () => {
+        for (const path of ["/a", "/api/ok", "/api/broken"]) await call(port, { path });
+      });
+      assert.deepEqual(pathsOf(events), ["/api/broken"], where);
+      const all = byRequest(events).get(1) ?? [];
+      assert.equal(all[0]?.message.type, "requestStarted", "what came before the outcome is shown too");
+      assert.equal(messageOf(all, "requestFinished").status, 500);
+      const { records } = await admin(gateway).requests({ where, limit: 1 });
+      assert.equal(records[0]?.path, "/api/broken", "the recorder finds the same");
+    }
+  });
+
+  test("several follow one request, and a trace takes it too, each with what it asked for", async () => {
+    let traced: readonly TraceEvent[] = [];
+    const one = { count: 1, expression: 'request.path == "/shared"' };
+    let second: Followed[] = [];
+    const first = await follow({ ...one, bodies: 3, candidates: true }, async () => {
+      second = await follow(one, async () => {
+        traced = await traceOf(gateway, () => call(port, { path: "/shared" }), { bodies: 4 });
+      });
+    });
+    const [detailed, plain] = [first, second].map((events) => byRequest(events).get(1) ?? []);
+    assert.ok(detailed !== undefined && plain !== undefined);
+    const requestsOf = [traced, detailed, plain].map((events) => stateAt(events, "initial request").source?.port);
+    assert.equal(new Set(requestsOf).size, 1, "the same request");
+    for (const events of [detailed, plain]) assert.deepEqual(sequence(events), sequence(traced));
+    const bodies = [traced, detailed, plain].map((events) =>
+      Buffer.from(messageOf(events, "bodySnapshot").body, "base64").toString(),
+    );
+    assert.deepEqual(bodies, ["hell", "hel", ""]);
+    assert.ok(messageOf(detailed, "routeSelection").evaluatedRoutes.length > 0);
+    assert.deepEqual(messageOf(detailed, "routeSelection"), messageOf(traced, "routeSelection"));
+  });
+
+  test("without candidates, a route selection has the selected route alone", async () => {
+    const [event] = byRequest(await follow({ count: 1 }, () => call(port, { path: "/" }))).values();
+    const selection = messageOf(event ?? [], "routeSelection");
+    assert.notEqual(selection.selectedRoute, null);
+    assert.deepEqual(selection.evaluatedRoutes, []);
+    assert.deepEqual(
+      selection.candidates.map(({ route, reason }) => [route, reason]),
+      [[selection.selectedRoute, "selected"]],
+    );
+  });
+
+  test("what a trace reveals, a follower of the same request does not see", async () => {
+    const headers = { authorization: "Bearer secret-of-alice" };
+    let traced: readonly TraceEvent[] = [];
+    const events = await follow({ count: 1, candidates: true, bodies: "4KiB" }, async () => {
+      traced = await traceOf(gateway, () => call(port, { path: "/revealed", headers }), { reveal: true });
+    });
+    assert.match(JSON.stringify(traced), /secret-of-alice/);
+    assert.doesNotMatch(JSON.stringify(events), /secret-of-alice/);
+    const shown = byRequest(events).get(1) ?? [];
+    assert.deepEqual(sequence(shown), ["requestStarted", "dropped", "requestFinished"]);
+    assert.equal(messageOf(shown, "dropped").count, traced.length - 2);
+    assert.equal(messageOf(shown, "requestFinished").status, 200);
+  });
+
+  test("a request that the parser refuses is followed too, also by its outcome", async () => {
+    for (const where of [undefined, 'error != "" && response.code == 400']) {
+      const events = await follow({ count: 1, where }, async () => {
+        await readText(await rawClient(port, "GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n"));
+      });
+      const [refused] = byRequest(events).values();
+      assert.deepEqual(sequence(refused ?? []), ["requestStarted", "requestFinished"]);
+      assert.equal(messageOf(refused ?? [], "requestFinished").status, 400);
+    }
+  });
+
+  test("each server-sent event has an id, from 1 on", async () => {
+    const response = await fetch(`${gateway.url("admin")}/debug/follow?count=1`);
+    await call(port, { path: "/ids" });
+    const lines = (await response.text()).split("\n");
+    const ids = lines.filter((line) => line.startsWith("id: ")).map((line) => Number(line.slice(4)));
+    const events = lines.filter((line) => line.startsWith("data: "));
+    assert.deepEqual(
+      ids,
+      events.map((_, index) => index + 1),
+    );
+    assert.ok(events.length > 10);
+  });
+
+  test("wrong parameters are rejected with what is right, and the place in an expression", async () => {
+    const wrong: Readonly<Record<string, RegExp>> = {
+      "where=response.code >>= 500": /^where: [\s\S]*response\.code >>= 500\n\s*\^ line 1, column 16/,
+      "where=nothing == 1": /^where: [\s\S]*nothing/,
+      "expression=request.path ==": /^invalid expression: [\s\S]*\^/,
+      "count=0": /^invalid count "0": expected a number from 1 to 1000000\n$/,
+      "for=2h": /^invalid for "2h": expected a duration such as 30s, at most 1h\n$/,
+      "bodies=1MiB": /^invalid bodies "1MiB": expected bytes or a size such as 4KiB, at most 64KiB\n$/,
+      "candidates=yes": /^invalid candidates "yes": expected true or false\n$/,
+      "reveal=true": /reveal/,
+    };
+    for (const [query, message] of Object.entries(wrong)) {
+      const [name = "", ...value] = query.split("=");
+      const words = new URLSearchParams({ [name]: value.join("=") });
+      const answer = await fetch(`${gateway.url("admin")}/debug/follow?${words}`);
+      assert.equal(answer.status, 400, query);
+      assert.match(await answer.text(), message);
+    }
+  });
+
+  test("a reader that stands still: every event arrives or is counted", async () => {
+    const reader = await rawClient(
+      Number(new URL(gateway.url("admin")).port),
+      "POST /debug/follow?count=1000&bodies=64KiB HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n",
+    );
+    await new Promise((resolve) => reader.once("readable", resolve));
+    assert.match(String(reader.read()), /^HTTP\/1\.1 200 .*: ready/s);
+    upstream.on("/large", (_request, response) => response.end(Buffer.alloc(64 * 1024, "x")));
+    for (let round = 0; round < 25; round++)
+      await Promise.all(Array.from({ length: 40 }, () => call(port, { path: "/large" })));
+    const events = (await readText(reader))
+      .split("\n")
+      .flatMap((line) => (line.startsWith("data: ") ? [JSON.parse(line.slice(6)) as Followed] : []));
+    const dropped = noticesOf(events).flatMap((message) => (message.type === "dropped" ? [message.count] : []));
+    assert.ok(dropped.length > 0);
+    const whole = byRequest(events).get(1)?.length ?? 0;
+    const arrived = events.filter(({ request }) => request !== null).length;
+    assert.equal(arrived + dropped.reduce((sum, count) => sum + count, 0), 1000 * whole);
+    assert.deepEqual(events.at(-1)?.message, { type: "followEnded", reason: "count", requests: 1000, unfinished: 0 });
+  });
+});
