@@ -12,13 +12,24 @@ export function recordTable(records: readonly PodRecord[]): string {
   const inCluster = records.some(({ pod }) => pod !== undefined);
   const header = ["TIME", "METHOD", "URL", "STATUS", "DURATION", "ROUTE", "BACKEND", "DECIDED BY"];
   const rows = records.map((record) => {
-    const { time, method = "", host = "", path, status, duration, route = "", endpoint = "", pod = "" } = record;
+    const { time, kind, version, host = "", path, status, duration, route = "", endpoint = "", pod = "" } = record;
     const url = `${host}${path}${record.cut === true ? "…" : ""}`;
     const answer = status === 0 ? "-" : String(status);
+    const method = record.method ?? (kind === "unreadable" ? "-" : version) ?? "";
     const row = [time.slice(11, 23), method, url, answer, milliseconds(duration), route, endpoint, decided(record)];
     return inCluster ? [...row, pod] : row;
   });
   return table(inCluster ? [...header, "POD"] : header, rows);
+}
+
+/** All that a record has, one line each, below what became of the request. */
+export function recordDetails(record: PodRecord): string {
+  const { method, version, host = "", path, status, duration, decider, ...others } = record;
+  const decision = decided(record);
+  const summary = `${method ?? version ?? ""} ${host}${path} → ${status || "no response"} in ${milliseconds(duration)}`;
+  const width = Math.max(...Object.keys(others).map((name) => name.length));
+  const lines = Object.entries(others).map(([name, value]) => `  ${name.padEnd(width)}  ${value}\n`);
+  return `${summary}${decision === "" ? "" : ` · ${decision}`}\n${lines.join("")}`;
 }
 
 /** What decided how a request ended; empty for those that the backend served as usual. */
