@@ -53,12 +53,12 @@ test("times, ids and ports do not count, unless asked", () => {
     [/bind\/3000/g, "bind/3001"],
     [
       '"content-length":"20"',
-      '"content-length":"20","date":"Tue, 03 Mar 2026 10:00:00 GMT","x-id":"6f1e9e0e-0b5a-4a57-9c0e-3f7f9e6d1a2b"',
+      '"content-length":"20","age":"7","date":"Tue, 03 Mar 2026 10:00:00 GMT","x-id":"6f1e9e0e-0b5a-4a57-9c0e-3f7f9e6d1a2b"',
     ],
   );
   const base = changed([
     '"content-length":"20"',
-    '"content-length":"20","date":"Mon, 02 Mar 2026 09:00:00 GMT","x-id":"00000000-0b5a-4a57-9c0e-3f7f9e6d1a2b"',
+    '"content-length":"20","age":"5","date":"Mon, 02 Mar 2026 09:00:00 GMT","x-id":"00000000-0b5a-4a57-9c0e-3f7f9e6d1a2b"',
   ]);
   assert.deepEqual(traceDifference(base, noise, false).lines, []);
   const exact = traceDifference(base, noise, true).lines.map(({ sign, text }) => sign + text);

@@ -16,7 +16,7 @@ const MAX_BODY = 64 * 1024;
 /** Hexadecimal digits of a digest: fewer than those of ids, which do not count. */
 const DIGEST = 12;
 
-interface TraceDifference {
+export interface TraceDifference {
   /** Equal lines before the difference that `lines` leaves out. */
   readonly omitted: number;
   /**

@@ -69,7 +69,7 @@ export function sourceOfFile(path: string, stdin: Readable): TraceSource {
 }
 
 /** A whole trace file. */
-interface SavedTrace {
+export interface SavedTrace {
   /** The name of the file, for messages and titles. */
   readonly name: string;
   /** Absent if the file has none, as the output of `--raw`. */

@@ -41,6 +41,9 @@ test("--save writes the trace that is shown, under a line that says format, vers
   });
   assert.equal(others.join("\n"), PLAIN);
   assert.equal(statSync(path).mode & 0o777, 0o600);
+  const saved = readFileSync(path, "utf8");
+  await invoke([...(await tracing(t)), "--save", path]);
+  assert.equal(readFileSync(path, "utf8"), saved);
 });
 
 test("--save - writes the file to standard output, and nothing else", async (t) => {
@@ -113,6 +116,11 @@ test("a file that is empty, or no trace, is an error that says what to pass", as
     assert.match((await opened(content)).stderr, /^Error: no trace event found in standard input\nTry: .*--save/);
   const { stderr } = await opened(`${PLAIN}7\n{"a":\n${PLAIN}`);
   assert.match(stderr, /^Error: failed to decode trace event: .*\nWhy: line 23 of standard input reads \{"a":\n/);
+});
+
+test("a file that is too large is not read to its end", async () => {
+  const { stderr } = await opened(`:${" ".repeat(50 * 1024 * 1024)}\n`.repeat(3));
+  assert.match(stderr, /^Error: failed to read trace file standard input: it is larger than 128 MiB/);
 });
 
 test("diff exits with 1 and prints what differs, or says that nothing does", async (t) => {
@@ -192,7 +200,7 @@ test("exports of a trace that was recorded with --reveal have none of its secret
     headers: { host: "shop.example", ...PLANTED.headers },
   };
   const messages = [
-    { type: "requestStarted" },
+    { type: "requestStarted", requestId: "planted-api-key" },
     {
       type: "requestSnapshot",
       stage: "initial request",

@@ -98,9 +98,10 @@ test("a page has at most 300 KiB; what is left out is said", () => {
     assert.match(page, /<dt>why<\/dt>/);
     return Buffer.byteLength(page);
   };
-  const body = Buffer.from("é\n".repeat(500_000)).toString("base64");
+  const body = Buffer.from("漢\n".repeat(300_000)).toString("base64");
+  const copies = EVENTS.flatMap((event) => [event, event, event]);
   const large = JSON.parse(
-    JSON.stringify(EVENTS)
+    JSON.stringify(copies)
       .replaceAll("dHJ5IGFnYWluIGluIGEgc2Vjb25k", body)
       .replaceAll("eyJpdGVtIjoidGVhcG90IiwiY291bnQiOjJ9", body),
   );

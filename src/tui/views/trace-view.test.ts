@@ -187,6 +187,9 @@ test("a file that breaks in the middle shows the break as a row", { skip }, asyn
   const terminal = await open(t, `${write}; ${TGCTL} proxy trace --file broken.jsonl`);
   const screen = await terminal.until("the break", (now) => now.includes("failed to decode trace event"));
   assert.match(screen, /1 {9}Request Start/);
+  await terminal.keys("w");
+  await terminal.until("the file", (now) => now.includes("saved as trace.jsonl"));
+  assert.match(readFileSync(join(terminal.folder, "trace.jsonl"), "utf8"), /^\{"traceFile":1,.*"events":1,.*\}\n.*\n$/);
   await terminal.keys("q");
   await terminal.until("the screen as before", restored(0));
 });

@@ -1,11 +1,9 @@
 import { counted } from "../../../../base/counted.ts";
-import { outcomeLine, outcomeOf } from "../../../../report/outcome.ts";
-import { rowsOf } from "../../../../report/rows.ts";
-import { traceDifference } from "../../../../report/trace-diff.ts";
+import type { TraceDifference } from "../../../../report/trace-diff.ts";
 import { write, writeJson } from "../../../runner/context.ts";
 import { defineCommand } from "../../../runner/define-command.ts";
 import { CliError, usage } from "../../../runner/errors.ts";
-import { readTrace } from "../../../trace/source.ts";
+import { readTrace, type SavedTrace } from "../../../trace/source.ts";
 import { TRACE_FILE } from "./open.ts";
 
 /** Exit code when the traces differ, as of diff(1). */
@@ -38,28 +36,35 @@ export const diff = defineCommand({
     if (first === "-" && second === "-") throw usage("only one of the files can be standard input");
     const before = await readTrace(first, context.stdin);
     const after = await readTrace(second, context.stdin);
-    const { omitted, lines } = differenceOf(before.events, after.events);
-    const same = lines.length === 0;
-    if (context.json) await writeJson(context, { same, omitted, lines });
-    else if (same) await write(context.stdout, "no difference\n");
-    else {
-      const heads = [before, after].map(({ name, events }) => `${name}: ${outcomeLine(outcomeOf(rowsOf(events)))}`);
-      const equal = omitted === 0 ? [] : [`  … ${counted(omitted, "equal line")}`];
-      const shown = lines.map(({ sign, text }) => `${sign} ${text}`);
-      await write(context.stdout, `${[`--- ${heads[0]}`, `+++ ${heads[1]}`, ...equal, ...shown].join("\n")}\n`);
-    }
+    const difference = await compare(before, after, exact);
+    const same = difference.lines.length === 0;
+    if (context.json) await writeJson(context, { same, ...difference });
+    else await write(context.stdout, same ? "no difference\n" : await unified(before, after, difference));
     return same ? 0 : DIFFERENT;
-
-    function differenceOf(...events: [typeof before.events, typeof after.events]) {
-      try {
-        return traceDifference(...events, exact);
-      } catch (error) {
-        if (!(error instanceof TypeError)) throw error;
-        throw new CliError("failure", `${before.name} and ${after.name} cannot be compared`, {
-          why: "a proxy of another version has recorded events that this tgctl does not know",
-          cause: error,
-        });
-      }
-    }
   },
 });
+
+// Only this command loads what compares.
+
+async function compare(before: SavedTrace, after: SavedTrace, exact: boolean): Promise<TraceDifference> {
+  const { traceDifference } = await import("../../../../report/trace-diff.ts");
+  try {
+    return traceDifference(before.events, after.events, exact);
+  } catch (error) {
+    if (!(error instanceof TypeError)) throw error;
+    throw new CliError("failure", `${before.name} and ${after.name} cannot be compared`, {
+      why: "a proxy of another version has recorded events that this tgctl does not know",
+      cause: error,
+    });
+  }
+}
+
+/** As a unified diff, with the outcome of each trace in place of a time. */
+async function unified(before: SavedTrace, after: SavedTrace, { omitted, lines }: TraceDifference): Promise<string> {
+  const { outcomeLine, outcomeOf } = await import("../../../../report/outcome.ts");
+  const { rowsOf } = await import("../../../../report/rows.ts");
+  const [old, now] = [before, after].map(({ name, events }) => `${name}: ${outcomeLine(outcomeOf(rowsOf(events)))}`);
+  const equal = omitted === 0 ? [] : [`  … ${counted(omitted, "equal line")}`];
+  const shown = lines.map(({ sign, text }) => `${sign} ${text}`);
+  return `${[`--- ${old}`, `+++ ${now}`, ...equal, ...shown].join("\n")}\n`;
+}

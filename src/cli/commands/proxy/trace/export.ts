@@ -1,5 +1,5 @@
 import type { Fields } from "../../../../base/fields.ts";
-import { type Row, rowsOf } from "../../../../report/rows.ts";
+import type { Row } from "../../../../report/rows.ts";
 import { write } from "../../../runner/context.ts";
 import { defineCommand } from "../../../runner/define-command.ts";
 import { CliError, usage } from "../../../runner/errors.ts";
@@ -50,6 +50,7 @@ export const exportCommand = defineCommand({
     const make = EXPORTERS[format];
     if (make === undefined) throw usage(`export needs --format, one of ${FORMATS.join(", ")}`);
     const { name, events } = await readTrace(argument, context.stdin);
+    const { rowsOf } = await import("../../../../report/rows.ts");
     const { withoutSecrets } = await import("../../../../report/export/without-secrets.ts");
     const text = await make(rowsOf(withoutSecrets(events)));
     if (text === undefined) throw nothingToExport(name, events, format);
