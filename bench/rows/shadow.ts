@@ -6,13 +6,14 @@ import { onOneCore, startTracegate } from "../peers/tracegate.ts";
 import { cpuOf, interleave } from "./compare.ts";
 
 const KEY = "bench-key-of-a-usual-length";
-/** YAML of a policy that allows every request, by its kind; `mark` puts it in shadow. */
-const POLICIES: Readonly<Record<string, (mark: string) => string>> = {
+/** YAML of a policy that allows every request, by its kind; `mark` puts it in shadow, `port` is that of a service that responds with 200. */
+const POLICIES: Readonly<Record<string, (mark: string, port: number) => string>> = {
   authorization: (mark) =>
     `{ authorization: { ${mark} rules: [{ deny: request.path == "/x" }, { allow: request.method == "GET" }] } }`,
   apiKey: (mark) => `{ apiKey: { ${mark} mode: strict, keys: [{ key: ${KEY} }] } }`,
   localRateLimit: (mark) =>
     `{ localRateLimit: [{ ${mark} maxTokens: 100000000, tokensPerFill: 100000000, fillInterval: 1s }] }`,
+  extAuthz: (mark, port) => `{ extAuthz: { ${mark} host: "127.0.0.1:${port}", protocol: { http: {} } } }`,
 };
 const MARKS = { none: undefined, enforced: "", shadow: "shadow: true," } as const;
 
@@ -26,7 +27,7 @@ export const shadow: Row = {
     const routes = Object.entries(POLICIES).flatMap(([kind, policy]) =>
       ways.map(
         ([way, mark]) =>
-          `  - matches:\n    - path: { pathPrefix: /${kind}/${way} }\n${mark === undefined ? "" : `    policies: ${policy(mark)}\n`}    backends:\n    - host: 127.0.0.1:${origin.port}\n`,
+          `  - matches:\n    - path: { pathPrefix: /${kind}/${way} }\n${mark === undefined ? "" : `    policies: ${policy(mark, origin.port)}\n`}    backends:\n    - host: 127.0.0.1:${origin.port}\n`,
       ),
     );
     const proxy = await startTracegate(bench, { ...onOneCore(bench), routes: routes.join("") });

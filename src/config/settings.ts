@@ -59,6 +59,7 @@ export interface Settings {
     /** Bytes per worker. */
     readonly recent: number;
     readonly kept: number;
+    readonly clientAddress: boolean;
   };
   readonly sensitiveHeaders: readonly string[];
   /** Where this process runs. */

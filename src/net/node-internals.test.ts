@@ -19,6 +19,7 @@ import {
   probe,
   sockets,
 } from "./node-internals.ts";
+import { tlsServers } from "./node-internals-tls.ts";
 import { bodyEncoder } from "./node-internals-zlib.ts";
 import { pooledCopy, READ_SIZE } from "./read-buffer.ts";
 import { acceptLocally } from "./testing/acceptor.ts";
@@ -371,7 +372,7 @@ test("no other file uses undocumented parts", () => {
     /\b(process\.binding|internalBinding|getpeername|useUserBuffer)\b/,
     /\bonread:/,
   ];
-  const own = ["src/net/node-internals.ts", "src/net/node-internals-zlib.ts"];
+  const own = ["", "-tls", "-zlib"].map((part) => `src/net/node-internals${part}.ts`);
   const users = globSync("src/**/*.ts", { cwd: appRoot })
     .filter((path) => !path.endsWith(".test.ts") && !own.includes(path) && !path.includes("/gen/"))
     .filter((path) => internals.some((each) => each.test(withoutComments(readFileSync(`${appRoot}${path}`, "utf8")))));
@@ -393,6 +394,6 @@ test("the handshakes of a server have Node's deadline until it is removed", () =
       .filter((symbol) => symbol.description === "handshake-timeout")
       .map((symbol) => (server as object as Record<symbol, unknown>)[symbol]);
   assert.deepEqual(deadline(), [120_000]);
-  sockets.noDeadline(server);
+  tlsServers.noDeadline(server);
   assert.deepEqual(deadline(), [0]);
 });

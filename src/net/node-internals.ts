@@ -1,5 +1,5 @@
 /**
- * All undocumented parts of Node.js that this project uses. No other file uses a name that begins with an underscore or an internal
+ * All undocumented parts of Node.js that this project uses, with those of TLS servers and of `node:zlib` beside it. No other file uses a name that begins with an underscore or an internal
  * method of Node; a test searches `src` for them.
  *
  * Each part is probed once, when the module loads: by its behavior where possible, not just by its name. A part that this Node lacks
@@ -8,10 +8,8 @@
  *
  * Measurements: Node 24, one core, requests of 102 bytes that only pass through, unless said otherwise.
  */
-import { randomBytes } from "node:crypto";
 import { type OnReadOpts, Socket, type SocketConstructorOpts } from "node:net";
 import type { Duplex } from "node:stream";
-import type { Server } from "node:tls";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import {
@@ -280,116 +278,6 @@ function findStreamBinding(): StreamBinding | undefined {
   }
 }
 
-// ── sessions of TLS ──
-
-/** What encrypts and signs a session ticket (RFC 5077 4). */
-export interface TicketKey {
-  /** 16 bytes, at the start of the ticket. */
-  readonly name: Buffer;
-  /** 16 bytes. */
-  readonly aes: Buffer;
-  /** 32 bytes; the documented API takes the first 16. */
-  readonly hmac: Buffer;
-}
-
-export interface TicketKeyring {
-  /** For new tickets; changes with a rotation. */
-  readonly current: TicketKey;
-  /** The key of a client's ticket by its name; undefined = the session cannot be resumed. */
-  find(name: Buffer): TicketKey | undefined;
-  /** Whether a resumed session gets a new ticket. */
-  readonly renew: boolean;
-}
-
-/** The result of OpenSSL's callback for the key of a ticket: 0 = unknown, 1 = known, 2 = known and a new ticket should follow. */
-type TicketAnswer = readonly [found: 0 | 1 | 2, hmac: Buffer, aes: Buffer, name?: Buffer, iv?: Buffer];
-
-interface ServerContext {
-  enableTicketKeyCallback?(): void;
-  onticketkeycallback?(name: Buffer, iv: Buffer, encrypts: boolean): TicketAnswer;
-  setAllowPartialTrustChain?(): void;
-}
-
-const contextOf = (server: Server): ServerContext | undefined =>
-  (server as { readonly _sharedCreds?: { readonly context?: ServerContext } })._sharedCreds?.context;
-
-const NO_KEY = Buffer.alloc(16);
-const IV_BYTES = 16;
-/** Random bytes are cheaper in bulk: 16 bytes take 2 µs on their own, and a tenth of that as a part of 4,096. */
-const POOL_BYTES = 4096;
-let pool = Buffer.alloc(0);
-
-/** 16 bytes that no other ticket has. */
-function randomIv(): Buffer {
-  if (pool.length < IV_BYTES) pool = randomBytes(POOL_BYTES);
-  const iv = pool.subarray(0, IV_BYTES);
-  pool = pool.subarray(IV_BYTES);
-  return iv;
-}
-
-/**
- * Makes `server` take the keys of its tickets from `keys`. The documented `setTicketKeys` supports one key only, so
- * a rotation would end all sessions, and it gives resumed sessions of TLS 1.3 no new ticket, although clients should use each
- * ticket once (RFC 8446 C.4). Not probed with the rest: `node:tls` is loaded for the first listener that needs it.
- */
-function internalSetTickets(server: Server, keys: TicketKeyring): void {
-  const context = contextOf(server);
-  if (typeof context?.enableTicketKeyCallback !== "function") {
-    documentedSetTickets(server, keys);
-    return;
-  }
-  context.onticketkeycallback = (name, _iv, encrypts) => {
-    if (encrypts) {
-      const { current } = keys;
-      return [1, current.hmac, current.aes, current.name, randomIv()];
-    }
-    const key = keys.find(name);
-    return key === undefined ? [0, NO_KEY, NO_KEY] : [keys.renew ? 2 : 1, key.hmac, key.aes];
-  };
-  context.enableTicketKeyCallback();
-}
-
-/** A server's options omit `allowPartialTrustChain` of `createSecureContext`, by which a CA is trusted without the one above it. */
-function internalTrustIntermediates(server: Server): void {
-  contextOf(server)?.setAllowPartialTrustChain?.();
-}
-
-/**
- * Removes the deadline of `server`'s handshakes. Node starts a timer of 120 s for each, and its documented option cannot turn it off.
- * The timer costs a hundredth of a handshake's CPU, and the TLS stage has a deadline already.
- */
-function internalNoDeadline(server: Server): void {
-  const properties = server as object as Record<symbol, unknown>;
-  const key = Object.getOwnPropertySymbols(server).find((each) => each.description === "handshake-timeout");
-  if (key !== undefined) properties[key] = 0;
-}
-
-function documentedNoDeadline(): void {}
-
-/** The documented way: sets the current key for each new connection. */
-function documentedSetTickets(server: Server, keys: TicketKeyring): void {
-  let used: TicketKey | undefined;
-  server.prependListener("connection", () => {
-    const { current } = keys;
-    if (current === used) return;
-    used = current;
-    server.setTicketKeys(Buffer.concat([current.name, current.hmac.subarray(0, 16), current.aes]));
-  });
-}
-
-/**
- * The connection below a socket that a `tls.Server` has made for it; undefined = their addresses have to be compared, which
- * costs 10 µs a handshake.
- */
-function internalCarrierOf(socket: object): Socket | undefined {
-  const { _parent: carrier } = socket as { readonly _parent?: unknown };
-  return carrier instanceof Socket ? carrier : undefined;
-}
-
-function documentedCarrierOf(): undefined {
-  return undefined;
-}
-
 // ── self-check ──
 
 /**
@@ -547,10 +435,6 @@ interface SocketInternals {
   wasReset(socket: object): boolean;
   guardWrites(stream: Duplex, guard: WriteGuard): void;
   directWrites(stream: Duplex, sink: DirectWriteSink): DirectWriter | undefined;
-  setTickets(server: Server, keys: TicketKeyring): void;
-  trustIntermediates(server: Server): void;
-  noDeadline(server: Server): void;
-  carrierOf(socket: object): Socket | undefined;
 }
 
 /** What documented API can do instead. */
@@ -560,10 +444,6 @@ export const DOCUMENTED: SocketInternals & { latin1Slice: typeof latin1Slice; la
   wasReset: documentedWasReset,
   guardWrites: documentedGuardWrites,
   directWrites: documentedDirectWrites,
-  setTickets: documentedSetTickets,
-  trustIntermediates: () => {},
-  noDeadline: documentedNoDeadline,
-  carrierOf: documentedCarrierOf,
   latin1Slice: documentedLatin1Slice,
   latin1Write: documentedLatin1Write,
 };
@@ -575,10 +455,6 @@ export const sockets: SocketInternals = {
   wasReset: available.peerNames ? internalWasReset : documentedWasReset,
   guardWrites: available.writes ? internalGuardWrites : documentedGuardWrites,
   directWrites: available.streamState ? internalDirectWrites : documentedDirectWrites,
-  setTickets: internalSetTickets,
-  trustIntermediates: internalTrustIntermediates,
-  noDeadline: internalNoDeadline,
-  carrierOf: internalCarrierOf,
 };
 
 // ── garbage collection ──

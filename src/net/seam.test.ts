@@ -8,6 +8,7 @@ const OPENERS: Readonly<Record<string, string>> = {
   "src/net/udp-socket.ts": "takes an AdmittedAddress",
   "src/tls/tls-client.ts": "takes an AdmittedAddress",
   "src/net/node-internals.ts": "makes sockets to look at their properties, and connects none",
+  "src/net/node-internals-tls.ts": "only compares with the class",
   "src/admin/server/listen.ts": "asks whether a dead process has left the socket on which the server will listen",
   "src/admin/client/client-request.ts": "tgctl",
   "src/kube/connect.ts": "the API server, which the operator names",

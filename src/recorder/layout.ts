@@ -50,7 +50,7 @@ const TABLE = {
   clientPort: "u16",
   /** Of the response; 0 = none. */
   status: "u16",
-  /** What the record is about; 0 = a request. */
+  /** See `Kind`; 0 = a request. */
   kind: "u8",
   /** A number of `REASONS`. */
   reason: "u8",
@@ -114,6 +114,18 @@ export const FLAGS = {
   /** It failed or was slow, but is not kept: `leftOut` of an earlier record counts it. */
   notKept: 32,
 } as const;
+
+/** What a record is about: `unreadable` a request that could not be parsed, `session` one of UDP. */
+const KINDS = ["request", "unreadable", "connection", "refused", "session"] as const;
+export type Kind = (typeof KINDS)[number];
+
+export function kindNumber(kind: Kind): number {
+  return KINDS.indexOf(kind);
+}
+
+export function kindOf(number: number): Kind {
+  return KINDS[number] ?? "request";
+}
 
 /** The arrays over one memory in which fields are read and written. */
 class Arrays {

@@ -1,4 +1,5 @@
 import { BoundedCache } from "../base/bounded-cache.ts";
+import { ipBytes } from "../base/ip-address.ts";
 import type { Origin } from "../base/origin.ts";
 import { reasonNumber } from "./codes.ts";
 import { KeptSlots, RouteHistory } from "./kept.ts";
@@ -66,6 +67,7 @@ function routeKey({ bind, gateway, listener, route, route_rule }: PlaceLabels): 
 export class Recorder {
   readonly #names: Names;
   readonly #memory: RecorderMemory;
+  readonly #clientAddress: boolean;
   readonly #writer: SlotWriter;
   readonly #kept: KeptSlots;
   readonly #histories = new BoundedCache<RouteHistory>(MAX_HISTORIES);
@@ -82,7 +84,9 @@ export class Recorder {
   #epochAt0 = 0;
   #before = 0;
 
-  constructor(memory: RecorderMemory) {
+  /** `clientAddress`: records have the addresses of clients. */
+  constructor(memory: RecorderMemory, clientAddress = false) {
+    this.#clientAddress = clientAddress;
     this.#memory = memory;
     this.#names = new Names(memory);
     this.#writer = new SlotWriter(memory);
@@ -145,6 +149,23 @@ export class Recorder {
     const { fields } = this.#writer;
     fields.method = this.#names.findOfClient(method, this.#method);
     fields.version = this.#names.find(version, this.#version);
+  }
+
+  /** The address of the client, if records have them. */
+  client(address: string, port: number): void {
+    const bytes = this.#clientAddress ? ipBytes(address) : undefined;
+    if (bytes === undefined) return;
+    const { fields } = this.#writer;
+    fields.clientPort = port;
+    // IPv4 addresses are mapped to IPv6 (RFC 4291 2.5.5.2).
+    if (bytes.length === 4) fields.client2 = 0xffff;
+    const words = new DataView(bytes.buffer, bytes.byteOffset);
+    const word = (index: number): number => words.getUint32(bytes.length - 4 * (4 - index));
+    fields.client3 = word(3);
+    if (bytes.length === 4) return;
+    fields.client0 = word(0);
+    fields.client1 = word(1);
+    fields.client2 = word(2);
   }
 
   /** The endpoint that was called last. `ofClient`: the client has chosen it. */

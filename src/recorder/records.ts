@@ -1,8 +1,10 @@
 /** The readers' side of the recorder: finds records in the memories of all workers. Every value is a copy. */
 import type { ErrorCode, Reason } from "../base/errors.ts";
+import { addressOfBytes } from "../base/ip-address.ts";
+import { formatHostPort } from "../base/listen-address.ts";
 import type { Activation, Condition, RecordParts, RequestParts, ResponseParts } from "../cel/index.ts";
 import { errorOf, reasonOf } from "./codes.ts";
-import { FLAGS, NO_GRPC_STATUS } from "./layout.ts";
+import { FLAGS, type Kind, kindOf, NO_GRPC_STATUS } from "./layout.ts";
 import type { Area, RecorderMemory } from "./memory.ts";
 import { NameReader } from "./names.ts";
 import { type Decider, isFailure, type PlaceLabels, placeLabels } from "./recorder.ts";
@@ -19,6 +21,8 @@ export interface RequestRecord {
   readonly id?: string;
   /** ISO 8601, when the request began. */
   readonly time: string;
+  /** Absent: a request. */
+  readonly kind?: Kind;
   readonly worker: number;
   /** Among the records of the worker, from 1 on. */
   readonly number: number;
@@ -29,6 +33,7 @@ export interface RequestRecord {
   readonly path: string;
   /** The path or the id was longer than a record has room for. */
   readonly cut?: true;
+  /** Of HTTP, such as `HTTP/1.1`; of a connection or session `tcp`, `tls`, `udp` or `http`. */
   readonly version?: string;
   /** 0: no response was sent. */
   readonly status: number;
@@ -53,6 +58,8 @@ export interface RequestRecord {
   readonly endpoint?: string;
   readonly attempts?: number;
   readonly traceId?: string;
+  /** `<ip>:<port>`, if `config.recorder.clientAddress` is set. */
+  readonly client?: string;
   /** What of the configuration ended it. */
   readonly decider?: Decider;
   /** It took four times as long as requests of its route usually do. */
@@ -344,6 +351,7 @@ class RecordView implements Activation {
     return withoutAbsent({
       id: this.#id,
       time: new Date(startedAt).toISOString(),
+      kind: fields.kind === 0 ? undefined : kindOf(fields.kind),
       worker: this.#worker,
       number,
       generation,
@@ -370,6 +378,7 @@ class RecordView implements Activation {
       endpoint: this.#name("endpoint"),
       attempts: fields.attempts || undefined,
       traceId: this.#traceId,
+      client: this.#client,
       decider: this.#decider,
       slow: this.slow || undefined,
       kept: this.#has(FLAGS.kept) || undefined,
@@ -422,6 +431,15 @@ class RecordView implements Activation {
   get #path(): string {
     const { idLength, hostLength, pathLength } = this.#reader.fields;
     return this.#reader.text(idLength + hostLength, pathLength);
+  }
+
+  get #client(): string | undefined {
+    const { client0, client1, client2, client3, clientPort } = this.#reader.fields;
+    if (clientPort === 0) return undefined;
+    const bytes = Buffer.alloc(16);
+    for (const [index, word] of [client0, client1, client2, client3].entries()) bytes.writeUInt32BE(word, 4 * index);
+    const isMapped = client0 === 0 && client1 === 0 && client2 === 0xffff;
+    return formatHostPort(isMapped ? bytes.subarray(12).join(".") : addressOfBytes(bytes), clientPort);
   }
 
   get #traceId(): string | undefined {

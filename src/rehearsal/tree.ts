@@ -93,7 +93,7 @@ function tcpRoute(step: Step, routes: readonly CompiledTcpRoute[], serverName: s
   const steps = others.map((route): Step => {
     const isAny = route.hostnames.length === 0;
     const reason = isAny
-      ? "any server name, a route before it fits better"
+      ? "matches too; precedence: server name before any"
       : `${serverName === "" ? "no server name" : serverName} is not ${names(route)}`;
     const { label: key, origin } = route;
     const name = routeName({ route: key, ...(origin !== undefined && { origin }) }, labels);

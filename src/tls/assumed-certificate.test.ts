@@ -4,7 +4,7 @@ import type { AddressInfo } from "node:net";
 import { test } from "node:test";
 import { connect, createServer, type TLSSocket } from "node:tls";
 import { type Identity, noOpenssl, TestCa } from "../../test/helpers/certificates.ts";
-import { sockets } from "../net/node-internals.ts";
+import { tlsServers } from "../net/node-internals-tls.ts";
 import { certificatesIn, whyRejected } from "./assumed-certificate.ts";
 import { readIssuer } from "./x509/issuer.ts";
 import { mintLeaf } from "./x509/leaf.ts";
@@ -12,7 +12,7 @@ import { mintLeaf } from "./x509/leaf.ts";
 /** What a handshake says about a client's certificate, with this CA. */
 async function handshake(server: Identity, clientCa: string, cert: string, key: string): Promise<string | undefined> {
   const tls = createServer({ ...server, ca: clientCa, requestCert: true, rejectUnauthorized: false });
-  sockets.trustIntermediates(tls);
+  tlsServers.trustIntermediates(tls);
   tls.listen(0, "127.0.0.1");
   await once(tls, "listening");
   const { port } = tls.address() as AddressInfo;

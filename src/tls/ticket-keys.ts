@@ -1,5 +1,5 @@
 import { createHash, hkdfSync, randomFillSync } from "node:crypto";
-import type { TicketKey, TicketKeyring } from "../net/node-internals.ts";
+import type { TicketKey, TicketKeyring } from "../net/node-internals-tls.ts";
 
 /** Milliseconds for which a secret encrypts new tickets; for the same time after that, it only decrypts. */
 export const TICKET_PERIOD_MS = 2 * 3600 * 1000;

@@ -5,7 +5,7 @@ import { messageOf } from "../base/errors.ts";
 import { nodeTls } from "../base/lazy-node.ts";
 import { Roster, type Rostered } from "../base/roster.ts";
 import { type Addresses, Peer } from "../net/addresses.ts";
-import { sockets } from "../net/node-internals.ts";
+import { tlsServers } from "../net/node-internals-tls.ts";
 import { type ByteStream, type TlsSession, Transport, type TransportHandler } from "../net/transport.ts";
 import { whyRejected } from "./assumed-certificate.ts";
 import { CertificateChoice, type ServerIdentity } from "./certificate-choice.ts";
@@ -188,11 +188,11 @@ export class TlsTerminator {
       rejectUnauthorized: !this.#admitsAll,
       ...(this.#protocols.length > 0 && { ALPNProtocols: [...this.#protocols] }),
     });
-    sockets.setTickets(server, tickets);
+    tlsServers.setTickets(server, tickets);
     // The CA that issued the clients' certificates is enough: OpenSSL would also require those above it.
-    if (this.#settings.clientCa !== undefined) sockets.trustIntermediates(server);
+    if (this.#settings.clientCa !== undefined) tlsServers.trustIntermediates(server);
     // The stage that waits for the handshake has its own deadline.
-    sockets.noDeadline(server);
+    tlsServers.noDeadline(server);
     if (identity.ocspStaple !== undefined) staple(server, identity.ocspStaple, identity.cert);
     server.on("secureConnection", (socket) => this.#secured(socket, carrierOf(socket)));
     server.on("tlsClientError", (error, socket) => this.#fail(carrierOf(socket), failureOf(error, socket)));
@@ -208,7 +208,7 @@ export class TlsTerminator {
 
   /** Node's server does not report which of its connections a finished handshake belongs to. */
   #carrierOf(socket: Socket): Carrier | undefined {
-    const carrier = sockets.carrierOf(socket);
+    const carrier = tlsServers.carrierOf(socket);
     if (carrier !== undefined) return carrier;
     const key = identify(socket);
     return this.#pending.items().find((each) => identify(each.carrier) === key)?.carrier;

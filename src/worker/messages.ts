@@ -33,8 +33,8 @@ export interface WorkerOptions {
   readonly gate: SharedArrayBuffer;
   /** Shared memory of the worker's own `LogRing`. */
   readonly logRing: SharedArrayBuffer;
-  /** Shared memory of the `Recorder`; undefined: it is off. */
-  readonly recorder?: SharedArrayBuffer | undefined;
+  /** Shared memory of the `Recorder`, and whether it has the addresses of clients; undefined: it is off. */
+  readonly recorder?: { readonly memory: SharedArrayBuffer; readonly clientAddress: boolean } | undefined;
   /** Shared memory of the `TokenBuckets`. */
   readonly buckets: SharedArrayBuffer;
   /** Shared memory of the `TicketSecrets`. */

@@ -51,8 +51,8 @@ export interface SupervisorSettings {
   readonly workers: number;
   /** Where the process listens; with a region for each worker. */
   readonly own: OwnSockets;
-  /** Bytes of records for each worker; undefined: the recorder is off. */
-  readonly recorder?: { readonly recent: number; readonly kept: number } | undefined;
+  /** Bytes of records for each worker, and whether they have addresses; undefined: the recorder is off. */
+  readonly recorder?: { readonly recent: number; readonly kept: number; readonly clientAddress: boolean } | undefined;
   /** Options that all workers share. */
   readonly worker: Omit<WorkerOptions, OwnOption>;
 }
@@ -386,7 +386,7 @@ export class Supervisor implements WorkerEvents {
       logFilter: this.#logFilter,
       index,
       gate: this.#gate.buffer,
-      recorder: this.recorders[index]?.buffer,
+      recorder: this.#recorderOf(index),
       buckets: this.#buckets.memory,
       tickets: this.#tickets.memory,
       pressure: this.pressure.memory,
@@ -396,6 +396,12 @@ export class Supervisor implements WorkerEvents {
     this.#workers.set(index, handle);
     this.#startedAt.set(index, performance.now());
     return handle;
+  }
+
+  /** The memory goes from a dead worker to its replacement. */
+  #recorderOf(index: number): WorkerOptions["recorder"] {
+    const memory = this.recorders[index]?.buffer;
+    return memory && { memory, clientAddress: this.#settings.recorder?.clientAddress ?? false };
   }
 
   /** Chooses the worker that makes the active health checks, unless one does. */

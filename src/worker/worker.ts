@@ -150,7 +150,8 @@ function main(port: NonNullable<typeof parentPort>, options: WorkerOptions): voi
     traceLog: new TraceLog(output),
     log,
     accessLog: new AccessLog(output, batch, options.logReasons),
-    recorder: options.recorder && new Recorder(new RecorderMemory(options.recorder)),
+    recorder:
+      options.recorder && new Recorder(new RecorderMemory(options.recorder.memory), options.recorder.clientAddress),
     exports: chunks,
     sensitive: sensitiveHeaders(options.sensitiveHeaders),
     policies: {

@@ -3,6 +3,7 @@
  * Ends with status 1 at the first finding, which it prints with the seed that makes it.
  */
 import { inspect, parseArgs } from "node:util";
+import { playConnections } from "./explain/connections.ts";
 import { playExplain } from "./explain/play.ts";
 import { playGateway } from "./gateway/play.ts";
 import { compare } from "./http1/differential.ts";
@@ -28,6 +29,8 @@ const TARGETS: Readonly<Record<string, Target>> = {
   gateway: playGateway,
   /** Rehearsals against real requests. */
   explain: playExplain,
+  /** Rehearsals against real connections without requests. */
+  connections: playConnections,
 };
 
 function wholeNumber(text: string, option: string): number {

@@ -3,22 +3,20 @@
  * them: for every Gateway what its proxies are sent, and the status of every object. What an output leaves out is as `DEFAULTS`
  * say. UPDATE_GOLDEN=1 writes the outputs.
  *
- * Objects may leave out `apiVersion` and the namespace `default`; Secrets may have `stringData`. The GatewayClass `tracegate` is
- * always there, and each Gateway has a Service with an address and a ready proxy, unless a comment says `# no proxies`. `$CA` is a
- * CA made for the test, `$CERT` and `$KEY` a certificate by it, `$CERT2` and `$KEY2` another one, `$EXPIRED` and `$EXPIRED_KEY`
- * one that has expired (at `$EXPIRY`), `$STAPLE` the OCSP response about `$CERT`, `$SERIAL2` the number of `$CERT2`; outputs name them.
+ * `clusterOf` says what may be left out. `$CA` is a CA made for the test, `$CERT` and `$KEY` a certificate by it, `$CERT2` and `$KEY2`
+ * another one, `$EXPIRED` and `$EXPIRED_KEY` one that has expired (at `$EXPIRY`), `$STAPLE` the OCSP response about `$CERT`, `$SERIAL2` the number of `$CERT2`; outputs name them.
  */
 import assert from "node:assert/strict";
 import { X509Certificate } from "node:crypto";
 import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { before, test } from "node:test";
 import { isDeepStrictEqual } from "node:util";
-import { parseAllDocuments, stringify } from "yaml";
+import { stringify } from "yaml";
 import { objectKey } from "../../src/base/object-key.ts";
 import { formatOrigin, type Origin } from "../../src/base/origin.ts";
 import { formatPath, valueAt } from "../../src/base/paths.ts";
-import { Graph } from "../../src/controller/graph/graph.ts";
-import { clock, type Inputs } from "../../src/controller/graph/inputs.ts";
+import type { Graph } from "../../src/controller/graph/graph.ts";
+import type { Inputs } from "../../src/controller/graph/inputs.ts";
 import type { DesiredStatus } from "../../src/controller/status/desired.ts";
 import { desiredStatuses } from "../../src/controller/status/statuses.ts";
 import { gatewayState } from "../../src/controller/translate/gateway-state.ts";
@@ -27,12 +25,12 @@ import type { FrontendOrigins, Listener, Route, RouteBackend } from "../../src/i
 import { originOfBackend, originsOf, type PolicySource, type PolicySources } from "../../src/ir/origins.ts";
 import { packIr, unpackIr } from "../../src/ir/packed-ir.ts";
 import { keyOfObject } from "../../src/kube/keys.ts";
-import type { Gateway } from "../../src/kube/objects.ts";
 import { kindsOf } from "../../src/policies/merge.ts";
 import { translateFrontend } from "../../src/translation/frontend.ts";
 import type { GatewayState, Resource } from "../../src/xds/resources.ts";
 import { noOpenssl, TestCa } from "../helpers/certificates.ts";
 import { TestPlane } from "../helpers/data-plane.ts";
+import { CLASS, clusterOf } from "../helpers/kube/cluster-of.ts";
 import { packState } from "../helpers/kube/pack-state.ts";
 
 /** The order of statuses in outputs. */
@@ -92,14 +90,6 @@ test("every output belongs to an input", () => {
 
 type Anything = Inputs[keyof Inputs];
 
-const CLASS = {
-  apiVersion: "gateway.networking.k8s.io/v1",
-  kind: "GatewayClass",
-  metadata: { name: "tracegate", namespace: "", generation: 1 },
-  spec: { controllerName: "tracegate.dev/gateway-controller" },
-} as const;
-const CLUSTER_SCOPED = ["Namespace", "Node", "GatewayClass", "ControllerIdentity"];
-
 interface Outcome {
   readonly text: string;
   readonly states: readonly GatewayState[];
@@ -107,15 +97,7 @@ interface Outcome {
 }
 
 function outcome(text: string): Outcome {
-  const graph = new Graph();
-  graph.set(CLASS);
-  graph.set(clock(Date.now()));
-  for (const document of parseAllDocuments(text)) {
-    assert.deepEqual(document.errors, []);
-    graph.set(completed(document.toJS() as unknown));
-  }
-  if (!text.includes("# no proxies"))
-    for (const gateway of graph.list("Gateway")) for (const each of deployed(gateway)) setNew(graph, each);
+  const graph = clusterOf(text, withPems);
   const states = graph.list("Gateway").map((gateway) => {
     const key = keyOfObject(gateway);
     return [key, graph.query(gatewayState, key)] as const;
@@ -212,48 +194,6 @@ function assertWritten(origin: Origin | undefined, what: string, graph: Graph): 
   const { kind, ...name } = origin.object;
   const object = graph.get(kind as Anything["kind"], objectKey(name));
   assert.ok(valueAt(object, origin.path) !== undefined, `${what}: nothing is written at ${formatOrigin(origin)}`);
-}
-
-/** What runs the proxies of a Gateway, as far as it matters. */
-function deployed({ metadata: { namespace, name } }: Gateway): readonly Anything[] {
-  const labels = { "gateway.networking.k8s.io/gateway-name": name };
-  const metadata = { namespace, name, labels };
-  return [
-    {
-      apiVersion: "v1",
-      kind: "Service",
-      metadata,
-      spec: { clusterIP: "198.19.0.1" },
-      status: { loadBalancer: { ingress: [{ ip: "203.0.113.1" }] } },
-    },
-    { apiVersion: "v1", kind: "Pod", metadata, status: { conditions: [{ type: "Ready", status: "True" }] } },
-  ];
-}
-
-function setNew(graph: Graph, object: Anything): void {
-  if (graph.get(object.kind, keyOfObject(object)) === undefined) graph.set(object);
-}
-
-/** The object as an API server would have sent it. */
-function completed(written: unknown): Anything {
-  const { metadata, data, stringData, ...rest } = withPems(written) as {
-    readonly kind: string;
-    readonly data?: object;
-    readonly metadata: object;
-    readonly stringData?: Readonly<Record<string, string>>;
-  };
-  const namespace = CLUSTER_SCOPED.includes(rest.kind) ? "" : "default";
-  const encoded = Object.entries(stringData ?? {}).map(([name, value]) => [
-    name,
-    Buffer.from(value).toString("base64"),
-  ]);
-  const all = { ...data, ...Object.fromEntries(encoded) };
-  return {
-    apiVersion: "",
-    ...rest,
-    ...((data ?? stringData) && { data: all }),
-    metadata: { namespace, generation: 2, ...metadata },
-  } as Anything;
 }
 
 /** `$CERT` and the others replaced by what they stand for. */

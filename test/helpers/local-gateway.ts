@@ -1,6 +1,7 @@
 import type { OwnSockets } from "../../src/base/own-sockets.ts";
 import type { PackedIr } from "../../src/ir/packed-ir.ts";
 import type { Overload } from "../../src/proxy/overload/overload.ts";
+import { Records, type RequestRecord } from "../../src/recorder/records.ts";
 import { renderPrometheus } from "../../src/telemetry/prometheus.ts";
 import type { TraceMessage } from "../../src/trace/events.ts";
 import type { TraceOptions } from "../../src/trace/tracer.ts";
@@ -78,6 +79,11 @@ export class LocalGateway {
   /** What the balancers know of each endpoint. */
   endpoints(): EndpointStats[] {
     return this.#plane.endpoints.stats();
+  }
+
+  /** The records of what is over. */
+  get records(): readonly RequestRecord[] {
+    return new Records([this.#plane.records]).find({ since: 0, limit: 1000 }).records;
   }
 
   metricsText(): string {

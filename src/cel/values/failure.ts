@@ -47,7 +47,7 @@ export function missing(what: string, at?: number): Failure {
 
 /** A failure because something is not known. */
 export function unknown(needs: readonly Need[]): Failure {
-  return new Failure(`${needs.map(({ what }) => what).join(" and ")}: not known`, undefined, false, needs);
+  return new Failure(`not known: ${needs.map(({ what }) => what).join(" and ")}`, undefined, false, needs);
 }
 
 /**

@@ -12,9 +12,10 @@ export function recordTable(records: readonly PodRecord[]): string {
   const inCluster = records.some(({ pod }) => pod !== undefined);
   const header = ["TIME", "METHOD", "URL", "STATUS", "DURATION", "ROUTE", "BACKEND", "DECIDED BY"];
   const rows = records.map((record) => {
-    const { time, method = "", host = "", path, status, duration, route = "", endpoint = "", pod = "" } = record;
+    const { time, kind, version, host = "", path, status, duration, route = "", endpoint = "", pod = "" } = record;
     const url = `${host}${path}${record.cut === true ? "…" : ""}`;
     const answer = status === 0 ? "-" : String(status);
+    const method = record.method ?? (kind === "unreadable" ? "-" : version) ?? "";
     const row = [time.slice(11, 23), method, url, answer, milliseconds(duration), route, endpoint, decided(record)];
     return inCluster ? [...row, pod] : row;
   });

@@ -3,8 +3,7 @@
  * kinds that `defineConditionalPolicy` defines. In: prepared alternatives with their conditions. Out: hooks that run the first
  * alternative whose condition is true.
  */
-import { GatewayError } from "../../base/errors.ts";
-import { type CelEnvironment, type CelError, type Condition, readsBody, type WhenFailed } from "../../cel/index.ts";
+import { type CelEnvironment, type Condition, readsBody, type WhenFailed } from "../../cel/index.ts";
 import type { PolicyEventKind } from "../../trace/policy-kinds.ts";
 import { applied, Decisions, rejected, skipped, type Texts } from "../contract/decisions.ts";
 import type { PolicyDeps } from "../contract/deps.ts";
@@ -80,16 +79,16 @@ function combine(decisions: Choices, alternatives: readonly Alternative[]): Poli
   };
   return {
     onRequest(context) {
-      const policy = choose(decisions, before, context, rejectRequest);
+      const policy = choose(decisions, before, context, "reject");
       if (policy !== undefined || reader === -1) return use(context, policy);
       return wholeBody(context, "request").then(() =>
-        use(context, choose(decisions, alternatives.slice(reader), context, rejectRequest)),
+        use(context, choose(decisions, alternatives.slice(reader), context, "reject")),
       );
     },
     ...(answers && {
       onResponse(context, response) {
         // A policy before this one rejected the request, so nothing has been chosen: choose now, for the response alone.
-        const policy = chosen.has(context) ? chosen.get(context) : choose(decisions, alternatives, context, skip);
+        const policy = chosen.has(context) ? chosen.get(context) : choose(decisions, alternatives, context, "skip");
         return policy?.onResponse?.(context, response);
       },
       upstreamOnly: alternatives.every(({ policy }) => policy.onResponse === undefined || policy.upstreamOnly === true),
@@ -97,25 +96,21 @@ function combine(decisions: Choices, alternatives: readonly Alternative[]): Poli
   };
 }
 
-function rejectRequest(error: CelError): never {
-  throw new GatewayError("TG_INVALID_REQUEST", undefined, error);
-}
-
-/** The request has already been rejected; a condition that fails now must not replace that response. */
-function skip(): boolean {
-  return false;
-}
-
-/** The first alternative that applies; a trace gets one event per condition. */
+/**
+ * The first alternative that applies; a trace gets one event per condition. `whenFailed`: `skip` if the request has been rejected already,
+ * because a condition that fails now must not replace that response.
+ */
 function choose(
   decisions: Choices,
   alternatives: readonly Alternative[],
   { variables, trace }: PolicyContext,
-  whenFailed: WhenFailed,
+  whenFailed: "reject" | "skip",
 ): PolicyHooks | undefined {
-  const failed: WhenFailed = (error) => {
-    trace?.report(decisions, { code: "failed", why: error.what });
-    return whenFailed(error);
+  const failed: WhenFailed = ({ what }) => {
+    const decision = { code: "failed", why: what } as const;
+    if (whenFailed === "reject") throw decisions.reject(trace, decision, "TG_INVALID_REQUEST");
+    trace?.report(decisions, decision);
+    return false;
   };
   for (const { condition, policy } of alternatives) {
     const met = condition === undefined || condition.matches(variables, failed);

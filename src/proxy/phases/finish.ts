@@ -19,6 +19,7 @@ import type { Exchange } from "../exchange/exchange.ts";
 import type { Result } from "../exchange/result.ts";
 import type { Services } from "../services/services.ts";
 import { isLogged, logAccess } from "../telemetry/log-access.ts";
+import { recordConnection } from "../telemetry/record-connection.ts";
 import { recordRequest } from "./record-request.ts";
 
 /** What decides about the labels of metrics. */
@@ -211,13 +212,18 @@ interface UnreadableRequest {
 export function recordUnreadable(
   from: ClientConnection,
   { code, detail, received }: UnreadableRequest,
-  { series, frontend }: Pick<CompiledBind, "series" | "frontend">,
-  { metrics, accessLog, watchers }: Pick<Services, "metrics" | "accessLog" | "watchers">,
+  { series, frontend, generation }: Pick<CompiledBind, "series" | "frontend" | "generation">,
+  { metrics, accessLog, watchers, recorder }: Pick<Services, "metrics" | "accessLog" | "watchers" | "recorder">,
 ): void {
   const { status, message } = ERRORS[code];
   metrics.requests.count(series.get("unknown", status, "InvalidRequest"), 0, 0, 0);
   const origin = originInFrontend(code, frontend);
   accessLog.rejected({ source: from.name, status, error: detail, code, origin });
+  if (recorder !== undefined) {
+    const what = { kind: "unreadable", generation, protocol: from.protocol, client: from } as const;
+    const how = { status, code, reason: ERRORS[code].reason, origin, received: received?.length ?? 0, sent: 0 };
+    recordConnection({ ...what, ...how }, series.placeIn(recorder), recorder);
+  }
   const tracer = received && watchers.claimUnreadable(received, performance.now());
   if (tracer === undefined) return;
   const error = `${message}: ${detail}`;

@@ -69,6 +69,7 @@ export function recordRequest(exchange: Recorded, place: Place, recorder: Record
   const path = SUSPICIOUS.test(arrivedPath)
     ? redactTarget(arrivedPath, bind.policies.credentials.parametersOf(arrivedPath))
     : arrivedPath;
+  recorder.client(downstream.connection.remoteAddress, downstream.connection.remotePort);
   recorder.texts(exchange.requestId, selected.host, path);
   recorder.close(place, result.endedAt);
 }

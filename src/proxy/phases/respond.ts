@@ -5,6 +5,7 @@
 import { GatewayError } from "../../base/errors.ts";
 import { BODILESS, decimal, type HttpResponse, type LocalReply } from "../../http/message/message.ts";
 import { errorReply } from "../../policies/shared/rejection.ts";
+import { lineOf } from "../../upstream/callouts/callout.ts";
 import type { Exchange } from "../exchange/exchange.ts";
 import { WAIT } from "../exchange/phase-result.ts";
 
@@ -20,7 +21,7 @@ export function respond(exchange: Pick<Exchange, "responseSide">): typeof WAIT {
 /** Records the error with the decision behind it. A defect is logged with its stack instead. */
 export function blame(exchange: Pick<Exchange, "result" | "told">, { code, message, cause, why }: GatewayError): void {
   const told = exchange.told(why);
-  const texts = [message, told?.text, code !== "TG_INTERNAL" && cause instanceof Error ? cause.message : undefined];
+  const texts = [message, told?.text, code !== "TG_INTERNAL" && cause instanceof Error ? lineOf(cause) : undefined];
   exchange.result.blame(code, texts.filter((text) => text !== undefined).join(": "), told);
 }
 

@@ -30,6 +30,7 @@ import { openExchange } from "../phases/handle-request.ts";
 import type { Services } from "../services/services.ts";
 import { ConnectionTrace } from "../tcp/connection-trace.ts";
 import { TcpConnection, type TcpHost } from "../tcp/tcp-connection.ts";
+import { recordConnection } from "../telemetry/record-connection.ts";
 import type { DrainablePort } from "./drain.ts";
 import { Tunnel, type TunnelTarget, type TunnelTargets } from "./tunnel.ts";
 
@@ -207,6 +208,7 @@ export class BindServer implements Ingress, HttpHost, TcpHost, StreamAcceptor, T
   onStageFailed(stage: ConnectionStage, message: string): void {
     this.#live.delete(stage);
     this.services.accessLog.rejected({ source: nameOf(stage), error: message });
+    this.#recordRefused(stage, undefined, {}, 0);
     this.#checkEmpty();
   }
 
@@ -216,9 +218,28 @@ export class BindServer implements Ingress, HttpHost, TcpHost, StreamAcceptor, T
     series.connections.count++;
     series.received.count += transport.bytesRead;
     this.services.accessLog.rejected({ source: nameOf(transport), ...refusal });
+    this.#recordRefused(transport, listener, refusal, transport.bytesRead);
     ConnectionTrace.of(arrival, this.services, performance.now())?.finished(refusal.error, refusal.origin);
     transport.destroy();
     this.#checkEmpty();
+  }
+
+  #recordRefused(
+    client: Pick<Addresses, "remoteAddress" | "remotePort">,
+    listener: CompiledListener | undefined,
+    why: Partial<Pick<Refusal, "code" | "origin" | "reason">>,
+    received: number,
+  ): void {
+    const { recorder } = this.services;
+    if (recorder === undefined) return;
+    const { generation, protocol } = this.#bind;
+    // Without a reason, the client has not said what it should have.
+    const { reason = "InvalidRequest", code, origin } = why;
+    recordConnection(
+      { kind: "refused", generation, protocol, client, reason, code, origin, received, sent: 0 },
+      (listener ?? this.#bind).series.placeIn(recorder),
+      recorder,
+    );
   }
 
   seriesOf(listener: CompiledListener | undefined): ConnectionSeries {

@@ -12,6 +12,7 @@ import type { ShownVariables } from "../../telemetry/shown-variables.ts";
 import type { CompiledBind } from "../compile/compiled.ts";
 import type { Services } from "../services/services.ts";
 import { isLogged, logAccess } from "../telemetry/log-access.ts";
+import { recordConnection } from "../telemetry/record-connection.ts";
 import { connectionVariables, shownOfConnection } from "../variables/connection-variables.ts";
 
 /** Does nothing: no write is waiting. */
@@ -153,6 +154,27 @@ export class Tunnel implements ServerStream {
     this.#finish();
   }
 
+  #record(): void {
+    const { recorder } = this.#services;
+    if (recorder === undefined) return;
+    recordConnection(
+      {
+        kind: "connection",
+        generation: this.#bind.generation,
+        protocol: "http",
+        host: this.#request.authority,
+        client: this.#downstream.connection,
+        status: this.#status,
+        reason: this.#reason,
+        received: this.#downstream.bodyBytes,
+        sent: this.#stream?.bytesSent ?? this.#rejectionBytes,
+        startedAt: this.#startedAt,
+      },
+      this.#bind.series.placeIn(recorder),
+      recorder,
+    );
+  }
+
   /** Counts and logs the tunnel once, however it ended. */
   #finish(): void {
     if (this.closed) return;
@@ -161,6 +183,7 @@ export class Tunnel implements ServerStream {
     const seconds = (performance.now() - this.#startedAt) / 1000;
     const series = this.#bind.series.get(this.#request.method, this.#status, this.#reason);
     metrics.requests.count(series, seconds, 0, 0);
+    this.#record();
     if (!isLogged(this.#bind, accessLog)) return;
     logAccess(
       {

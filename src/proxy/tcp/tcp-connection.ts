@@ -21,6 +21,7 @@ import type { LiveConnection } from "../ingress/arrival.ts";
 import { callable, pick } from "../phases/select-backend.ts";
 import type { Services } from "../services/services.ts";
 import { isLogged, logAccess } from "../telemetry/log-access.ts";
+import { recordConnection } from "../telemetry/record-connection.ts";
 import { connectionVariables, shownOfConnection } from "../variables/connection-variables.ts";
 import { ConnectionTrace, protocolOfConnection } from "./connection-trace.ts";
 
@@ -326,7 +327,33 @@ export class TcpConnection implements TransportHandler, UpstreamCaller, LiveConn
     const chosen = { listener: this.#origin.listener, route: this.#route, backend: this.#backend };
     const origin = code && bind.provenance.ofConnectionError(code, chosen, bind.frontend);
     this.#trace?.finished(error ?? null, origin);
+    this.#record(origin, reason, code);
     if (isLogged(bind, this.#services.accessLog)) this.#logAccess(error, origin, reason, code);
+  }
+
+  #record(origin: Origin | undefined, reason: Reason, code: ErrorCode | undefined): void {
+    const { recorder } = this.#services;
+    if (recorder === undefined) return;
+    const { listener, serverName } = this.#origin;
+    const { bind } = this.#host;
+    recordConnection(
+      {
+        kind: "connection",
+        generation: bind.generation,
+        protocol: protocolOfConnection(listener),
+        host: serverName,
+        endpoint: this.#endpointName,
+        client: this,
+        code,
+        reason,
+        origin,
+        received: this.bytesReceived,
+        sent: this.bytesSent,
+        startedAt: this.#startedAt,
+      },
+      (this.#backend ?? listener ?? bind).series.placeIn(recorder),
+      recorder,
+    );
   }
 
   /** One line per connection, when it ends: only then are bytes and duration known. */

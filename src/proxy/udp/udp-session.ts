@@ -17,6 +17,7 @@ import type { LiveConnection } from "../ingress/arrival.ts";
 import { callable, pick } from "../phases/select-backend.ts";
 import type { Services } from "../services/services.ts";
 import { isLogged, logAccess } from "../telemetry/log-access.ts";
+import { recordConnection } from "../telemetry/record-connection.ts";
 import { connectionVariables, shownOfConnection } from "../variables/connection-variables.ts";
 
 /** Why a datagram was dropped; the label `reason` of the metric. */
@@ -306,13 +307,40 @@ export class UdpSession implements UdpFlowEvents, LiveConnection, Sweepable {
     this.#held = [];
     for (const cancel of this.#cancels) cancel();
     this.#flow?.close();
+    this.#rate();
     this.#record();
     if (isLogged(this.#host.bind, this.#services.accessLog)) this.#log();
     this.#host.onSessionEnd(this);
   }
 
-  /** Records the outcome: a response is a success, an error before the first response a failure; silence says nothing. */
   #record(): void {
+    const { recorder } = this.#services;
+    if (recorder === undefined) return;
+    const { bind } = this.#host;
+    const { code, reason = "Upstream" } = this.#error ?? {};
+    const { listener } = this;
+    const chosen = { listener, route: this.#route, backend: this.#backend };
+    recordConnection(
+      {
+        kind: "session",
+        generation: bind.generation,
+        protocol: "udp",
+        endpoint: this.#endpoint?.pool.name,
+        client: this,
+        code,
+        reason,
+        origin: code && bind.provenance.ofConnectionError(code, chosen, bind.frontend),
+        received: this.bytesReceived,
+        sent: this.bytesSent,
+        startedAt: this.#startedAt,
+      },
+      (this.#backend ?? listener ?? bind).series.placeIn(recorder),
+      recorder,
+    );
+  }
+
+  /** Records the outcome: a response is a success, an error before the first response a failure; silence says nothing. */
+  #rate(): void {
     const endpoint = this.#endpoint;
     if (endpoint === undefined) return;
     const answered = this.#answeredAt !== 0;

@@ -211,6 +211,7 @@ export const settings = z
           .describe(
             "Bytes per worker for requests that failed, were rejected or were slow for their route, 256 bytes each. A full one is shared fairly by all routes.",
           ),
+        clientAddress: z.boolean().default(false).describe("Records the addresses of clients too."),
       })
       .prefault({})
       .describe(

@@ -1,4 +1,5 @@
 import { GatewayError } from "../../base/errors.ts";
+import { CelError } from "../../cel/index.ts";
 import { type HeaderList, type HttpRequest, type Latin1, madeOf, setHeader } from "../../http/message/message.ts";
 import { latin1 } from "../../http/message/syntax.ts";
 import type { Balancer } from "../balancers/balancer.ts";
@@ -203,5 +204,10 @@ export const NO_UPSTREAM = new Callout<unknown>({
 /** The reason of a failure, for the log: the message of its `cause`, if it has one. */
 export function reasonOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
-  return error.cause instanceof Error ? error.cause.message : error.message;
+  return lineOf(error.cause instanceof Error ? error.cause : error);
+}
+
+/** The message of an error, without the text of an expression that failed: that would take lines of its own, and may contain a secret. */
+export function lineOf(error: Error): string {
+  return error instanceof CelError ? error.what : error.message;
 }

@@ -102,7 +102,7 @@ suite("clients that do not read", () => {
     }
     assert.ok(answers > 0);
     const line = gateway.lines.find((each) => each["http.path"] === "/endless");
-    assert.equal(line?.error, "request timeout: no progress for too long");
+    assert.equal(line?.error, "request timeout: no progress for too long, at frontendPolicies.http");
     deaf.socket.resume();
     await deaf.closed();
     other.socket.destroy();

@@ -184,6 +184,9 @@ test("a condition of alternatives that fails rejects the request, whatever the p
   assert.equal(await post("/answer", "", { x: '{"odd":true}' }), 451);
   const events = await traceOf(gateway, async () => assert.equal(await post("/limit", "", { x: "{" }), 400));
   assert.ok(JSON.stringify(events).includes("condition failed: the text is not JSON"));
+  const why = "invalid request: the condition cannot be evaluated: the text is not JSON, at binds[0].listeners[0]";
+  const said = (): boolean => gateway.lines.some(({ error }) => String(error).startsWith(why));
+  await gateway.until(said, "the reason in the log, without the text of the expression");
 });
 
 test("a client cannot evade the count of a rate limit service", async () => {

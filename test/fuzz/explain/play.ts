@@ -1,12 +1,10 @@
 /** Real requests and their rehearsals, over generated configurations: for a property test and for `npm run fuzz -- explain`. */
 import { isDeepStrictEqual } from "node:util";
-import { formatOrigin } from "../../../src/base/origin.ts";
 import { createBuckets } from "../../../src/policies/token-buckets/buckets.ts";
 import type { CompiledBind } from "../../../src/proxy/compile/compiled.ts";
 import type { AssumedResponse, Assumptions } from "../../../src/rehearsal/assumptions.ts";
 import { BadFacts, factsOfRequest, type RequestFacts } from "../../../src/rehearsal/facts.ts";
 import { type Outcome, Rehearsal } from "../../../src/rehearsal/rehearsal.ts";
-import { type AccessRecord, recordFields } from "../../../src/telemetry/access-record.ts";
 import { freePort } from "../../helpers/free-ports.ts";
 import type { LogLine } from "../../helpers/gateway.ts";
 import { LocalGateway } from "../../helpers/local-gateway.ts";
@@ -14,6 +12,7 @@ import { fc } from "../../helpers/property.ts";
 import { Backends, type Sent } from "./backends.ts";
 import { configuration, type Outside, type Shape, userConfig, type Written, written } from "./cases.ts";
 import { NOTHING, send } from "./client.ts";
+import { lineOf, rehearsedLine } from "./lines.ts";
 import { type Behavior, StubServices } from "./services.ts";
 
 /** Of the gateway, and seen by its rehearsals. */
@@ -119,7 +118,7 @@ export class ExplainedGateway {
     const rehearsed = outcomes.map(comparable);
     const of = (each: Compared): Compared => {
       // Whether the other side gets the head of a message whose body then fails is a matter of time.
-      if (each.line.reason === "ExtProc") return unsent(real.status === undefined ? { ...each, ...NOTHING } : each);
+      if (each.line.reason === "ExtProc") return real.status === undefined ? cutOff(each) : unsent(each);
       // No rehearsal has a backend that changes: what is last must be as if it had always been so.
       return backend === "recovers" ? lastOf(each) : each;
     };
@@ -213,6 +212,13 @@ function unsent({ line, sent, ...others }: Compared): Compared {
   return { ...others, line: fields, sent: [] };
 }
 
+/** Whatever the client got before its connection was closed. */
+function cutOff(each: Compared): Compared {
+  const { line, ...others } = unsent(each);
+  const { "http.status": _status, "bytes.sent": _bytes, ...fields } = line;
+  return { ...others, ...NOTHING, line: fields };
+}
+
 /** The last attempt. */
 function lastOf({ line, sent, ...others }: Compared): Compared {
   const { "retry.attempt": _number, ...fields } = line;
@@ -227,7 +233,7 @@ function comparable({ record, sent, received }: Outcome): Compared {
     status: record?.status,
     headers: stable(received.headers),
     body: bodyOf(received),
-    line: lineOf(recordFields(withOrigin(record as AccessRecord))),
+    line: rehearsedLine(record),
     sent: sent.map((each) => ({ ...each, headers: stable(each.headers) })),
   };
 }
@@ -243,38 +249,6 @@ function bodyOf({ headers, body }: Outcome["received"]): string {
     text = text.slice(from + size + 2);
   }
   return whole;
-}
-
-/** An explanation has the origin of an error as data, the line of the access log as a part of its text. */
-function withOrigin(record: AccessRecord): AccessRecord {
-  const { error, origin } = record;
-  return error === undefined || origin === undefined
-    ? record
-    : { ...record, error: `${error}, at ${formatOrigin(origin)}` };
-}
-
-/** Why calls really fail, and what stands there if it is assumed. */
-const CAUSES = [
-  ["gRPC status 14: out of order", "the service is assumed to fail"],
-  [/connect ECONNREFUSED [\d.:]+/, "connection refused: that is assumed"],
-  ["unable to get local issuer certificate; add its CA to backendTLS.root", "connection refused: that is assumed"],
-] as const;
-
-/** The line of the access log without what differs from run to run: listener, route, endpoint, status, error, lengths and more. */
-function lineOf(line: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> {
-  const {
-    time,
-    level,
-    scope,
-    message,
-    "request.id": _id,
-    "src.addr": _client,
-    "bytes.received": _bytes,
-    duration,
-    ...others
-  } = line;
-  const text = CAUSES.reduce((text, [cause, assumed]) => text.replace(cause, assumed), JSON.stringify(others));
-  return JSON.parse(text) as Readonly<Record<string, unknown>>;
 }
 
 let gateway: ExplainedGateway | undefined;

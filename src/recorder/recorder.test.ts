@@ -1,0 +1,92 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { reasonNumber } from "./codes.ts";
+import { SLOT } from "./layout.ts";
+import { RecorderMemory } from "./memory.ts";
+import { type Place, Recorder } from "./recorder.ts";
+import { Records } from "./records.ts";
+
+const LABELS = {
+  bind: "8080",
+  protocol: "http",
+  gateway: "default/default",
+  listener: "web",
+  route: "default/shop",
+  route_rule: "unknown",
+  backend: "unknown",
+};
+const ALL = { since: 0, limit: 1000 };
+
+/** Records a request that ended at `now`, `performance.now()` ms. */
+function write(recorder: Recorder, place: Place, id: string, now: number, status = 200): void {
+  const fields = recorder.open(place, now - 1, now);
+  fields.status = status;
+  if (status === 403) fields.reason = reasonNumber("Authorization");
+  recorder.message("GET", "HTTP/1.1");
+  recorder.texts(id, "shop.example", `/${id}`);
+  recorder.close(place, now);
+}
+
+test("failures of one route do not displace those of another, and are found when the ring has turned many times", () => {
+  const memory = RecorderMemory.create(16 * SLOT, 32 * SLOT);
+  const recorder = new Recorder(memory);
+  const records = new Records([memory]);
+  const shop = recorder.place(LABELS);
+  const admin = recorder.place({ ...LABELS, route: "default/admin" });
+  write(recorder, admin, "rare", 1000, 403);
+  // A flood: 60 seconds with 500 failures each.
+  for (let i = 0; i < 30_000; i++) write(recorder, shop, `flood-${i}`, 1000 + i * 2, 403);
+  const [rare] = records.withId("rare").records;
+  assert.equal(rare?.route, "default/admin");
+  assert.equal(rare?.kept, true);
+  const { records: found, requests } = records.find(ALL);
+  const ofShop = found.filter(({ route }) => route === "default/shop");
+  assert.ok(ofShop.length >= 31, "the flood has the rest of the room");
+  assert.equal(requests, 30_001);
+  const kept = ofShop.filter((record) => record.kept === true);
+  // Of each second, the last record that was kept counts the others.
+  assert.ok(kept.some(({ leftOut }) => leftOut === 480));
+});
+
+test("a replacement continues where a dead worker ended: numbers, names, kept records and their share", () => {
+  const memory = RecorderMemory.create(8 * SLOT, 4 * SLOT);
+  const records = new Records([memory]);
+  const first = new Recorder(memory);
+  const place = first.place(LABELS);
+  write(first, place, "denied", 1000, 403);
+  write(first, place, "served", 1001);
+  const second = new Recorder(memory);
+  const again = second.place(LABELS);
+  const other = second.place({ ...LABELS, route: "default/other" });
+  write(second, again, "later", 1002);
+  assert.deepEqual(
+    records.find(ALL).records.map(({ id, number, route, path }) => ({ id, number, route, path })),
+    [
+      { id: "later", number: 3, route: "default/shop", path: "/later" },
+      { id: "served", number: 2, route: "default/shop", path: "/served" },
+      { id: "denied", number: 1, route: "default/shop", path: "/denied" },
+    ],
+  );
+  for (let i = 0; i < 20; i++) write(second, other, `flood-${i}`, 1003 + i, 403);
+  assert.equal(records.withId("denied").records.length, 1, "it belongs to its route still");
+});
+
+test("the address of a client is recorded only where the configuration wants it", () => {
+  const addresses = [
+    ["192.0.2.7", "192.0.2.7:4711"],
+    ["2001:db8::1", "[2001:db8::1]:4711"],
+  ] as const;
+  for (const [address, shown] of addresses) {
+    const clients = [true, false].map((clientAddress) => {
+      const memory = RecorderMemory.create(SLOT, SLOT);
+      const recorder = new Recorder(memory, clientAddress);
+      const place = recorder.place(LABELS);
+      recorder.open(place, 0, 1);
+      recorder.client(address, 4711);
+      recorder.texts(undefined, "", "/");
+      recorder.close(place, 1);
+      return new Records([memory]).find(ALL).records[0]?.client;
+    });
+    assert.deepEqual(clients, [shown, undefined]);
+  }
+});
