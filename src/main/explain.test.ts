@@ -611,7 +611,7 @@ test("connections of TCP, TLS and UDP, connections that are refused, and bytes t
     `tls://a.pass.test → connected · route default/a · endpoint a.test:443
 ✓ listener pass  server name *.pass.test  ${file}:17
 ✓ route a  server name a.pass.test  ${file}:21
-    ✗ route any  any server name, a route before it fits better  ${file}:26
+    ✗ route any  matches too; precedence: server name before any  ${file}:26
 ✓ endpoint a.test:443  connected
 0`,
   );
