@@ -313,6 +313,7 @@ const START_ONLY: Readonly<Record<string, (settings: Settings) => unknown>> = {
   "recorder.off": (settings) => settings.recorder.off,
   "recorder.recent": (settings) => settings.recorder.recent,
   "recorder.kept": (settings) => settings.recorder.kept,
+  "recorder.clientAddress": (settings) => settings.recorder.clientAddress,
   clusterId: (settings) => settings.locality.cluster,
   network: (settings) => settings.locality.network,
   sensitiveHeaders: (settings) => settings.sensitiveHeaders,

@@ -71,13 +71,22 @@ function whole(set: PolicySet, kind: SetKey, source: PolicySource): PolicySource
   return rules === undefined ? source : { ...source, rules: rules.length };
 }
 
-/** What a holder has of its policies: also the sources of the kinds that are not only written at itself. */
-export function recorded({ set, sources }: PolicyLevel): Pick<Holder, "policies" | "sources"> {
+/**
+ * What a holder has of its policies: also the sources of the kinds that are not only written at itself, and as `inline`, for the dump,
+ * those that are, unless they are all.
+ */
+export function recorded({ set, sources }: PolicyLevel, written = set): Holder & { readonly inline?: PolicySet } {
   const elsewhere = kindsOf(set).flatMap((kind) => {
     const { [kind]: list = [] } = sources;
     return list.some((source) => source.in !== undefined || source.at !== undefined) ? [[kind, list]] : [];
   });
-  return { policies: set, ...(elsewhere.length > 0 && { sources: Object.fromEntries(elsewhere) }) };
+  const own = kindsOf(written);
+  const isAll = own.length === kindsOf(set).length && own.every((kind) => set[kind] === written[kind]);
+  return {
+    policies: set,
+    ...(elsewhere.length > 0 && { sources: Object.fromEntries(elsewhere) }),
+    ...(!isAll && { inline: written }),
+  };
 }
 
 /**

@@ -115,6 +115,8 @@ test("a gRPC call succeeds unless something else is assumed, also where the gate
       const response = { headers: { "grpc-status": "5", "grpc-message": "no cart" } };
       const [[, code] = []] = (await statusOf({ response })) as [unknown[]];
       assert.equal(code, 5, name);
+      const [[busy, none] = []] = (await statusOf({ response: { status: 503 } })) as [unknown[]];
+      assert.deepEqual([busy, none], [503, undefined], name);
     } finally {
       rehearsal.close();
     }

@@ -8,10 +8,3 @@ export function withoutHttp(policies: PolicySet): PolicySet {
   const set: PolicySet = Object.fromEntries(usable);
   return set.backendTLS === undefined ? set : { ...set, backendTLS: { alpn: [], ...set.backendTLS } };
 }
-
-/** `inline`, as the dump shows it: the policies as written, present only if other places add policies or win over one. */
-export function inlineUnlessAll(written: PolicySet, inForce: PolicySet): { readonly inline?: PolicySet } {
-  const own = new Map<string, unknown>(Object.entries(written));
-  const others = Object.entries(inForce).filter(([kind, value]) => own.get(kind) !== value);
-  return others.length === 0 && own.size === Object.keys(inForce).length ? {} : { inline: written };
-}

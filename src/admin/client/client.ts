@@ -126,6 +126,11 @@ export class AdminClient {
     return this.#records(withQuery("/requests", wordsOf(query)), options);
   }
 
+  /** The records of the requests with this id or trace id, or of `<worker>-<number>`; status 404 if there is none. */
+  requestsOf(id: string, options: CallOptions = {}): Promise<RecordAnswer> {
+    return this.#records(`/requests/${encodeURIComponent(id)}`, options);
+  }
+
   async #records(path: string, options: CallOptions): Promise<RecordAnswer> {
     const answer = await this.#json(path, options);
     if (isRecordAnswer(answer)) return answer;

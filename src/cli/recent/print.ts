@@ -22,6 +22,16 @@ export function recordTable(records: readonly PodRecord[]): string {
   return table(inCluster ? [...header, "POD"] : header, rows);
 }
 
+/** All that a record has, one line each, below what became of the request. */
+export function recordDetails(record: PodRecord): string {
+  const { method, version, host = "", path, status, duration, decider, ...others } = record;
+  const decision = decided(record);
+  const summary = `${method ?? version ?? ""} ${host}${path} → ${status || "no response"} in ${milliseconds(duration)}`;
+  const width = Math.max(...Object.keys(others).map((name) => name.length));
+  const lines = Object.entries(others).map(([name, value]) => `  ${name.padEnd(width)}  ${value}\n`);
+  return `${summary}${decision === "" ? "" : ` · ${decision}`}\n${lines.join("")}`;
+}
+
 /** What decided how a request ended; empty for those that the backend served as usual. */
 function decided({ error, status, reason, slow, decider, grpcStatus }: RequestRecord): string {
   if (error !== undefined) {

@@ -6,7 +6,6 @@ import { mergeLevels, NO_LEVEL } from "../../policies/merge.ts";
 import type { PolicyInputs, PolicySet } from "../../policies/policy-set.ts";
 import { translatePolicies } from "../../translation/policies.ts";
 import { reportUnknown } from "../../translation/references.ts";
-import { inlineUnlessAll } from "../../translation/route-policies.ts";
 import { checkTunnel, isTunnelled, type TargetInput, translateTarget } from "../../translation/target.ts";
 import type { Target } from "../../upstream/settings/target.ts";
 import type { Context, ListenerPlace } from "./context.ts";
@@ -65,7 +64,7 @@ function merge(
   const { backendTunnel, ...others } = around.set;
   const usable = backendTunnel === undefined || isTunnelled(target) ? around : { ...around, set: others };
   const merged = mergeLevels(usable, ofBackend, own);
-  return { ...recorded(merged), ...inlineUnlessAll(own.set, merged.set) };
+  return recorded(merged, own.set);
 }
 
 /** The inline policies of a listener in the form in which the dump lists them among the targeted ones (reference 4.4). */

@@ -6,7 +6,7 @@ import { levelOf, type PhaseLevels, type PolicySource, recorded } from "../../ir
 import { mergeLevels } from "../../policies/merge.ts";
 import type { PolicyInputs } from "../../policies/policy-set.ts";
 import { translatePolicies } from "../../translation/policies.ts";
-import { inlineUnlessAll, withoutHttp } from "../../translation/route-policies.ts";
+import { withoutHttp } from "../../translation/route-policies.ts";
 import { ROUTE_BACKEND_KINDS } from "../../translation/schema/policies.ts";
 import { DynamicTarget } from "../../upstream/destinations/dynamic.ts";
 import type { Target } from "../../upstream/settings/target.ts";
@@ -53,8 +53,7 @@ export function translateRoute(input: RouteInput, index: number, owner: Owner, p
     hostnames: input.hostnames.map((hostname) => hostname.toLowerCase()),
     matches: input.matches.length > 0 ? input.matches.flatMap(translateMatch) : [ANY],
     origin: { path },
-    ...recorded(merged),
-    ...inlineUnlessAll(mergeLevels(own, ofBackends).set, merged.set),
+    ...recorded(merged, mergeLevels(own, ofBackends).set),
     backends: input.backends.map((backend, i) =>
       translateBackend(backend, `/${key}/backend${i}`, inherited, [...path, "backends", i], context),
     ),

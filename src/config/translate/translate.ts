@@ -17,7 +17,6 @@ import { translatePolicies } from "../../translation/policies.ts";
 import type { Report } from "../../translation/problems/problem.ts";
 import { reportDuplicates } from "../../translation/references.ts";
 import type { Resources } from "../../translation/resources/store.ts";
-import { inlineUnlessAll } from "../../translation/route-policies.ts";
 import type { TracingInput } from "../../translation/schema/telemetry.ts";
 import { translateTarget } from "../../translation/target.ts";
 import type { InputReader } from "../parse/inputs.ts";
@@ -131,9 +130,8 @@ function translateBackends(config: ConfigFile, context: Context): { backend: Bac
     const own = levelOf(translatePolicies(policies, "backend", [...path, "policies"], context));
     const target = translateTarget({ host, dynamic, internal, service: undefined, backend: undefined }, path, context);
     const merged = mergeLevels(context.targeted.forBackend(name), own);
-    const shown = inlineUnlessAll(own.set, merged.set);
     return {
-      backend: { key, name, target, origin: { path }, ...recorded(merged), ...shown },
+      backend: { key, name, target, origin: { path }, ...recorded(merged, own.set) },
       inline: levelOf(own.set, () => ({ in: { backend: key } })),
     };
   });

@@ -165,3 +165,18 @@ test("the reason is that of the reply, but a reply that comes after an error lea
     assert.equal(used.result.reason, reason);
   }
 });
+
+test("a policy that has responded is not blamed for what happens afterwards", () => {
+  const result = new Result();
+  result.thrower = { policy: "extProc", phase: "route" };
+  result.replied("ExtProc");
+  result.blame("TG_CLIENT_TIMEOUT", "late");
+  assert.equal(result.decider, undefined);
+});
+
+test("a policy that cuts a response short is what decided", () => {
+  const result = new Result();
+  result.thrower = { policy: "extProc", phase: "route" };
+  result.cut();
+  assert.deepEqual([result.error, result.decider], ["a policy aborted the response", result.thrower]);
+});

@@ -92,11 +92,11 @@ test("nothing in a trace becomes markup, or reorders or hides text", () => {
 });
 
 test("a page has at most 300 KiB; what is left out is said", () => {
-  const size = (events: readonly Fields[]) => {
+  const assertFits = (events: readonly Fields[]) => {
     const page = htmlPage(rowsOf(events));
+    assert.ok(Buffer.byteLength(page) <= 300 * 1024, String(Buffer.byteLength(page)));
     assert.match(page, /left out; the trace file has everything/);
     assert.match(page, /<dt>why<\/dt>/);
-    return Buffer.byteLength(page);
   };
   const body = Buffer.from("漢\n".repeat(300_000)).toString("base64");
   const copies = EVENTS.flatMap((event) => [event, event, event]);
@@ -115,11 +115,34 @@ test("a page has at most 300 KiB; what is left out is said", () => {
   const many = EVENTS.flatMap((event, i) =>
     i === 5 ? [event, ...Array(20_000).fill({ eventEnd: 200, severity: "info", message: progress })] : [event],
   );
-  const headers = Object.fromEntries(Array.from({ length: 1000 }, (_, i) => [`x-field-${i}`, "<&>".repeat(30)]));
+  const headers = Object.fromEntries(Array.from({ length: 300 }, (_, i) => [`x-field-${i}`, "<&>".repeat(100)]));
   const wide = JSON.parse(
     JSON.stringify(EVENTS).replaceAll('"headers":{', `"headers":{${JSON.stringify(headers).slice(1, -1)},`),
   );
-  for (const events of [large, many, wide]) assert.ok(size(events) <= 300 * 1024, String(size(events)));
+  for (const events of [large, many, wide]) assertFits(events);
+});
+
+test("no text is too long for a page, wherever it stands", () => {
+  const long = "<".repeat(400_000);
+  const texts = [
+    "POST",
+    "http://shop.example.com/api/cart?debug=1",
+    "initial request",
+    "requestStarted",
+    "127.0.0.1:9000",
+    "cors",
+  ];
+  const event = {
+    eventEnd: 1,
+    severity: "info",
+    scope: [long],
+    message: { type: long, stage: long, requestState: {} },
+  };
+  const finished = { eventEnd: 2, severity: "info", message: { type: "requestFinished", status: long, error: long } };
+  for (const text of texts) {
+    const events: Fields[] = JSON.parse(JSON.stringify(EVENTS).replaceAll(text, long));
+    assert.ok(Buffer.byteLength(htmlPage(rowsOf([event, ...events, finished]))) <= 300 * 1024, text);
+  }
 });
 
 test("events of another version, and a trace of a connection, still make a page", () => {

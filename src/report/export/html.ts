@@ -53,7 +53,7 @@ interface Content {
 function pageOf(content: Content, most: number): string {
   const { rows, outcome } = content;
   const { request, status, duration: took, route, why, severity } = outcome;
-  const ended = status || "no response";
+  const ended = cut(status || "no response", TITLE);
   const facts: readonly (readonly [string, string])[] = [
     ["duration", took],
     ["route", route],
@@ -101,8 +101,9 @@ ${events(content, most)}
 `;
 }
 
-/** Characters of a line of the header. */
+/** Characters of a line, and of a name: a file can hold anything, and no part of it may make the page too large by itself. */
 const TITLE = 2000;
+const LABEL = 200;
 
 function attempts(rows: readonly Row[]): string {
   const count = rows.filter(
@@ -115,7 +116,7 @@ function tree(lines: readonly StepLine[], most: number): string {
   const shown = lines.slice(0, most / 32);
   const items = shown.map(({ depth, result, text, place }) => {
     const sign = result === undefined ? "" : `<b>${SIGNS[result]}</b> `;
-    const where = place === undefined ? "" : ` <small>${html(place)}</small>`;
+    const where = place === undefined ? "" : ` <small>${html(cut(place, LABEL))}</small>`;
     const level = Math.min(depth, TREE_LEVELS);
     return `<li class="level${level} ${result ?? "more"}">${sign}${html(cut(text, most))}${where}</li>`;
   });
@@ -142,7 +143,9 @@ function events({ rows, outcome, detailOf }: Content, most: number): string {
     if (omitted === 0 || index < half || index >= half + omitted) {
       const summary = summaryOf(row, index, row === outcome.decider, bar(row, before, total));
       const detail = detailOf(row);
-      items.push(`<li><details>${summary}<h3>${html(detail.title)}</h3>${linesOf(detail, most)}</details></li>`);
+      items.push(
+        `<li><details>${summary}<h3>${html(cut(detail.title, LABEL))}</h3>${linesOf(detail, most)}</details></li>`,
+      );
     }
     before = row.end ?? before;
   }
@@ -153,8 +156,8 @@ function summaryOf(row: Row, index: number, decides: boolean, time: string): str
   const columns = [
     `<span class="number">${index + 1}</span>`,
     `<span class="time">${milliseconds(row.end)}</span>`,
-    `<span class="label">${html(row.label)}</span>`,
-    `<span class="summary">${html(row.summary)}</span>`,
+    `<span class="label">${html(cut(row.label, LABEL))}</span>`,
+    `<span class="summary">${html(cut(row.summary, TITLE))}</span>`,
     time,
   ];
   return `<summary class="${row.severity}${decides ? " decider" : ""}">${columns.join("")}</summary>`;

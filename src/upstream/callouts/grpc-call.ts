@@ -145,9 +145,7 @@ class GrpcCall implements UpstreamCaller, GrpcStream {
   readonly #incoming = new IncomingMessages((message) => this.#received(message));
   readonly #startedAt = performance.now();
   #stage: Stage = "new";
-  #authority = "";
   #metadata: HeaderList = [];
-  #scheme: "http" | "https" = "http";
   /** The error code by which the last stream was reset. */
   #resetCode: number | undefined;
 
@@ -237,15 +235,17 @@ class GrpcCall implements UpstreamCaller, GrpcStream {
     const { head, timeoutMs } = this.#request;
     // The service gets about what is left of the deadline when the request is sent.
     const left = timeoutMs === 0 ? 0 : Math.max(1, timeoutMs - (performance.now() - this.#startedAt));
+    // Here, because it throws for headers that gRPC cannot carry.
     this.#metadata = requestMetadata(head.headers, left);
-    this.#authority = head.authority || ("path" in pool.target ? "localhost" : pool.name);
-    this.#scheme = pool.target.tls === undefined ? "http" : "https";
     return "grpc";
   }
 
   onSession(session: UpstreamSession, call: UpstreamCall): void {
-    const head = { method: this.method, authority: this.#authority, path: this.#request.method, search: "" };
-    const start = requestStart(head, this.#scheme, true, this.#request.loop ?? FIRST_HOP);
+    const pool = call.endpoint?.pool;
+    const { head, method, loop = FIRST_HOP } = this.#request;
+    const authority = head.authority || (pool === undefined || "path" in pool.target ? "localhost" : pool.name);
+    const scheme = pool?.target.tls === undefined ? "http" : "https";
+    const start = requestStart({ method: this.method, authority, path: method, search: "" }, scheme, true, loop);
     const stream = call.openStream(session, start, endToEnd(this.#metadata), UNKNOWN_LENGTH);
     const takesMore = this.#outgoing.sendOn(stream);
     if (this.#incoming.paused) stream.pause();

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { ms } from "../../../src/base/durations.ts";
 import type { PolicySet } from "../../../src/policies/policy-set.ts";
 import { TestPlane, type TestRoute } from "../../helpers/data-plane.ts";
-import { RawPeer, RawUpstream, reply, statusOf, valuesOf } from "../../helpers/raw-peer.ts";
+import { closedPort, RawPeer, RawUpstream, reply, statusOf, valuesOf } from "../../helpers/raw-peer.ts";
 
 const GET = "GET /it HTTP/1.1\r\nHost: a\r\n\r\n";
 const RETRY = { attempts: 2, backoff: ms(0), codes: [503] };
@@ -29,6 +29,22 @@ test("a status that the policy names is retried; the request carries the number 
   const response = await RawPeer.ask(plane.port, GET);
   assert.equal(statusOf(response), 200);
   assert.equal(response.body, "2||");
+});
+
+test("the trace says why there is another attempt", async () => {
+  const reasonsOf = async (port: number, retry: object): Promise<unknown[]> => {
+    await using plane = await TestPlane.start(to(port, { retry: { ...RETRY, attempts: 1, ...retry } }));
+    const events = await plane.trace(async () => void (await RawPeer.ask(plane.port, GET)));
+    return events.flatMap((event) =>
+      event.type === "policy" && event.kind === "retry" && event.result.type === "apply"
+        ? [(event.result.data as { readonly reason?: unknown }).reason]
+        : [],
+    );
+  };
+  await using upstream = await flaky(2);
+  assert.deepEqual(await reasonsOf(upstream.port, {}), ["status 503"]);
+  const port = await closedPort();
+  assert.deepEqual(await reasonsOf(port, {}), [`connect ECONNREFUSED 127.0.0.1:${port}`]);
 });
 
 test("when no attempt is left, the last response is forwarded", async () => {

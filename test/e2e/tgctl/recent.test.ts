@@ -70,6 +70,19 @@ suite("tgctl recent", () => {
     );
   });
 
+  test("--id shows all about one request; an unknown one says how far records reach back", async () => {
+    const { stdout: line } = await recent("-o", "jsonl", "--limit", "1");
+    const { id, worker, number } = JSON.parse(line) as { id: string; worker: number; number: number };
+    for (const name of [id, `${worker}-${number}`]) {
+      const { stdout } = await recent("--id", name);
+      assert.match(stdout, /^GET 127\.0\.0\.1\/admin → 403 in [\d.]+ms · authorization failed, at binds/);
+      assert.match(stdout, /^ {2}route +default\/admin$/m);
+    }
+    const unknown = await recent("--id", "nowhere");
+    assert.equal(unknown.code, 1);
+    assert.match(unknown.stderr, /no record of the request "nowhere": records reach back to \d{4}-/);
+  });
+
   test("says how far records reach back if there is none, and where an expression is wrong", async () => {
     const none = await recent("--where", "response.code == 418");
     assert.match(none.stdout, /^no such request; records reach back to \d{4}-/);

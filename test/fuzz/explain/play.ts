@@ -206,9 +206,9 @@ interface Compared {
   readonly sent: readonly Sent[];
 }
 
-/** Whatever the backend got. */
+/** Whatever the backend got, in as many attempts as there were. */
 function unsent({ line, sent, ...others }: Compared): Compared {
-  const { endpoint, ...fields } = line;
+  const { endpoint, "retry.attempt": _number, ...fields } = line;
   return { ...others, line: fields, sent: [] };
 }
 

@@ -1,7 +1,7 @@
 import type { RecordAnswer } from "../../../recorder/records.ts";
 import { adminResult, type ProxyAdmin } from "../../proxy/admin.ts";
 import { failureOf, RESOURCE, TARGET_OPTIONS } from "../../proxy/proxies.ts";
-import { groupsOf, groupTable, type PodRecord, recordTable } from "../../recent/print.ts";
+import { groupsOf, groupTable, type PodRecord, recordDetails, recordTable } from "../../recent/print.ts";
 import { write, writeJson } from "../../runner/context.ts";
 import { defineCommand } from "../../runner/define-command.ts";
 import { CliError, usage } from "../../runner/errors.ts";
@@ -20,6 +20,11 @@ export const recent = defineCommand({
   argument: RESOURCE,
   options: {
     ...TARGET_OPTIONS,
+    id: {
+      type: "text",
+      value: "id",
+      summary: "All about the request with this id or trace id, or the record <worker>-<number>",
+    },
     where: { type: "text", short: "w", value: "CEL", summary: "Only requests for which this expression is true" },
     last: { type: "text", value: "time", summary: "Only requests that ended in this time, such as 5m" },
     route: {
@@ -56,19 +61,24 @@ export const recent = defineCommand({
       does: "Denied requests of a route, at all pods",
       run: "recent gateway/web -n shop --where 'response.code == 403 && route == \"shop/admin\"'",
     },
+    { does: "What became of a request in an old log line", run: "recent --id 0b8f6c1e-7a3d-4c51-9f5e-0d2b6a4c0013" },
     { does: "As lines of JSON, for scripts", run: "recent --last 1m -o jsonl" },
   ],
   async run(invocation, context) {
-    const { where, last, route, errors, slow, limit, top, output } = invocation.options;
+    const { id, where, last, route, errors, slow, limit, top, output } = invocation.options;
+    if (id !== undefined && (where ?? last ?? route) !== undefined) throw usage("--id chooses the request alone");
     const query = { where, last, route, errors, slow, limit: top ? COUNTED : limit };
     await using proxies = await openProxies(invocation, context);
     const outcomes = await proxies.each((proxy) =>
-      adminResult(proxy, proxy.client.requests(query, { signal: context.signal }), badQuery),
+      id === undefined
+        ? adminResult(proxy, proxy.client.requests(query, { signal: context.signal }), badQuery)
+        : adminResult(proxy, proxy.client.requestsOf(id, { signal: context.signal }), badQuery),
     );
     const answers = outcomes.flatMap(({ pod, result }) =>
       result.status === "fulfilled" ? [{ pod, answer: result.value }] : [],
     );
-    const failure = failureOf(outcomes);
+    // A request is at one of several pods.
+    const failure = id !== undefined && answers.length > 0 ? undefined : failureOf(outcomes);
     if (answers.length === 0 && failure !== undefined) throw failure;
     const records = answers.flatMap(({ pod, answer }) => answer.records.map((record) => inPod(record, pod)));
     records.sort((a, b) => endOf(b) - endOf(a));
@@ -79,6 +89,7 @@ export const recent = defineCommand({
     else if (output === "jsonl") await write(context.stdout, shown.map((each) => `${JSON.stringify(each)}\n`).join(""));
     else if (records.length === 0)
       await write(context.stdout, `no such request; ${reachOf(answers.map(({ answer }) => answer))}\n`);
+    else if (id !== undefined) await write(context.stdout, records.map(recordDetails).join("\n"));
     else if (top) await write(context.stdout, groupTable(groupsOf(records, total).slice(0, limit), total));
     else await write(context.stdout, recordTable(records.slice(0, limit)));
     if (failure !== undefined) throw failure;
@@ -107,6 +118,10 @@ function reachOf(answers: readonly RecordAnswer[]): string {
 
 function badQuery(status: number, body: string): CliError {
   if (status === 400) return usage(body.trimEnd());
-  if (status === 404) return new CliError("failure", "this version of the gateway has no recorder");
+  if (status === 404)
+    return new CliError(
+      "failure",
+      body.startsWith("no record") ? body.trimEnd() : "this version of the gateway has no recorder",
+    );
   return new CliError("failure", `unexpected status code: ${status}`, { why: body });
 }

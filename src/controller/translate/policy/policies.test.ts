@@ -215,4 +215,18 @@ test("a service whose own policies are invalid is not called: without its CAs an
   assert.deepEqual(extAuthz && "target" in extAuthz && extAuthz.target.type, "invalid");
   assert.match(graph.query(policyModel, "apps/check")?.warnings.join() ?? "", /its own policies are invalid/);
   assert.match(problemsOf(graph, "tls").join(), /ConfigMap apps\/none not found/);
+  // A policy of the port takes the place of the invalid one, which does no harm then.
+  graph.set(
+    parse(`
+kind: TracegatePolicy
+metadata: {namespace: apps, name: of-port}
+spec:
+  targetRefs: [{group: "", kind: Service, name: authz, sectionName: "80"}]
+  backend: {backendTLS: {}}
+`) as Inputs["TracegatePolicy"],
+  );
+  const replaced = graph.query(attachedPolicies, "HTTPRoute/apps/web").route.set.extAuthz;
+  assert.ok(replaced && "target" in replaced);
+  assert.deepEqual(replaced.target, { type: "service", key: "apps/authz.apps.svc.cluster.local", port: 80 });
+  assert.notEqual(replaced.policies?.backendTLS, undefined);
 });

@@ -9,7 +9,7 @@ import { refKey, refOf } from "../../../kube/keys.ts";
 import type { KubeObject, ParentReference } from "../../../kube/objects.ts";
 import { mergeLevels, NO_LEVEL } from "../../../policies/merge.ts";
 import type { PolicySet } from "../../../policies/policy-set.ts";
-import { inlineUnlessAll, withoutHttp } from "../../../translation/route-policies.ts";
+import { withoutHttp } from "../../../translation/route-policies.ts";
 import { defineQuery, type Read } from "../../graph/graph.ts";
 import { type Referrer, resolveBackend } from "../backends/backend-refs.ts";
 import { retryBudgetOf, sessionOfBackends } from "../backends/backend-traffic.ts";
@@ -191,8 +191,7 @@ function httpRouteAt(place: Place): Route {
   return {
     ...common,
     matches: rule.matches,
-    ...recorded(merged),
-    ...inlineUnlessAll(own.set, merged.set),
+    ...recorded(merged, own.set),
     backends: rule.backends.map((backend, i) => backendAt(place, backend, i)),
   };
 }
@@ -225,8 +224,7 @@ function backendAt(
     weight,
     ...(at !== undefined && { at }),
     target,
-    ...recorded(settled),
-    ...inlineUnlessAll(filters.set, settled.set),
+    ...recorded(settled, filters.set),
   };
 }
 
