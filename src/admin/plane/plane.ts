@@ -94,7 +94,7 @@ export interface FollowOptions {
 }
 
 /** Where the events of followed requests go. */
-export interface FollowReader extends Omit<TraceReader, "event"> {
+interface FollowReader extends Omit<TraceReader, "event"> {
   /** As `TraceReader.event`; `id`: of the server-sent event. */
   event(json: string, id: number): boolean;
 }
