@@ -17,11 +17,13 @@ function loadedWith(file: string, loaded = new Set<string>()): ReadonlySet<strin
 test("help and version do not load the engine, which would take half a second", () => {
   const rooms = new Set([...loadedWith("src/main.ts")].map((file) => file.split("/")[1]));
   // Of the rehearsal, what command lines and their help need: assumptions and requests as they are written, with the names of policies.
-  assert.deepEqual([...rooms].sort(), ["base", "cli", "config", "main", "main.ts", "policies", "rehearsal", "trace"]);
-  const names = [...loadedWith("src/main.ts")].filter((file) => /^src\/(?:policies|trace)\//.test(file));
+  const expected = ["base", "cli", "config", "main", "main.ts", "policies", "rehearsal", "tls", "trace"];
+  assert.deepEqual([...rooms].sort(), expected);
+  const names = [...loadedWith("src/main.ts")].filter((file) => /^src\/(?:policies|tls|trace)\//.test(file));
   assert.deepEqual(names.sort(), [
     "src/policies/contract/shadow.ts",
     "src/policies/order.ts",
+    "src/tls/assumed-certificate.ts",
     "src/trace/policy-kinds.ts",
   ]);
   assert.ok(!loadedWith("src/main.ts").has("src/rehearsal/rehearsal.ts"));
