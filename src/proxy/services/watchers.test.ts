@@ -98,3 +98,15 @@ test("a watcher with a token takes no request without it", () => {
   for (const token of ["", "a", "a".repeat(23), "b".repeat(22)]) assert.equal(claim("/", token), false);
   assert.equal(gate.armed, true);
 });
+
+test("a follower takes every request while its slot is armed, and none after", () => {
+  const { gate, watchers, claim } = setUp();
+  watchers.follow(1, 0, ANY, OPTIONS, () => {});
+  assert.equal(claim("/"), false, "known, but not armed yet");
+  gate.arm(0);
+  assert.deepEqual([claim("/"), claim("/")], [true, true]);
+  gate.arm(1);
+  gate.free(0);
+  assert.equal(claim("/"), false, "another slot is armed");
+  watchers.remove(1);
+});
