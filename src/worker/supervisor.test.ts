@@ -9,6 +9,7 @@ import { type RawPeer, RawUpstream, reply } from "../../test/helpers/raw-peer.ts
 import { answering, irOf, TestSupervisor } from "../../test/helpers/supervisor.ts";
 import { until } from "../../test/helpers/until.ts";
 import { TokenBuckets } from "../policies/token-buckets/buckets.ts";
+import type { FollowReader } from "./follow-session.ts";
 import type { Args, Request } from "./messages.ts";
 import { WorkersDied } from "./supervisor.ts";
 
@@ -147,6 +148,36 @@ test("a replacement has the log filter that was set while the process ran", asyn
     (await workers.clientOf("worker-0")).destroy();
     assert.ok(Date.now() < deadline, "requests are not logged");
   }
+});
+
+test("following goes on when a worker dies: it is said, and the replacement takes part", async () => {
+  await using workers = new TestSupervisor(1);
+  const { supervisor } = workers;
+  await supervisor.apply(1, answering("served"));
+  const types: string[] = [];
+  const ended = Promise.withResolvers<void>();
+  const reader: FollowReader = {
+    onDrain: undefined,
+    event: (json) => {
+      const { request, message } = JSON.parse(json) as { request: number | null; message: { type: string } };
+      if (["workerDied", "requestFinished", "followEnded"].includes(message.type))
+        types.push(`${request} ${message.type}`);
+      return true;
+    },
+    end: () => ended.resolve(),
+  };
+  const options = { reveal: false, maxBodyBytes: 0 };
+  await supervisor.hub.follow({ count: 2, forMs: 60_000, options, filter: { functions: "" } }, reader);
+  await fetchText(workers);
+  await until(() => types.length === 1);
+  const died = workers.death();
+  await workers.end("worker-0");
+  await died;
+  (await workers.clientOf("worker-0")).destroy();
+  // Requests before the replacement knows of the follower are not followed.
+  while (types.at(-1) !== "null followEnded") await fetchText(workers);
+  await ended.promise;
+  assert.deepEqual(types, ["1 requestFinished", "null workerDied", "2 requestFinished", "null followEnded"]);
 });
 
 test("locks of rate limits that a dead worker held are released", async (t: TestContext) => {
