@@ -12,10 +12,10 @@ export const FORMAT_OPTIONS = {
     type: "text",
     short: "o",
     value: "format",
-    choices: ["text", "json"],
+    choices: ["text", "json", "jsonl"],
     invalid: (value: string) => `output format "${value}" not supported`,
     summary:
-      "Print a line per event instead of opening the full-screen view: text is readable, json is one event per line",
+      "Print a line per event instead of opening the full-screen view: text is readable, json and jsonl are one event per line",
   },
   raw: { type: "switch", summary: "The same as -o json" },
   tree: {
@@ -24,7 +24,7 @@ export const FORMAT_OPTIONS = {
   },
 } as const satisfies OptionSpecs;
 
-type Format = "text" | "json" | "tree";
+export type Format = "text" | "json" | "tree";
 
 interface FormatWords {
   readonly output: string | undefined;
@@ -38,6 +38,7 @@ export function formatOf({ output, raw, tree }: FormatWords, context: Context): 
   if (tree && (raw || output !== undefined)) throw usage("--tree is an output of its own; leave out --raw and -o");
   if (tree) return "tree";
   if (raw || (context.json && output === undefined)) return "json";
+  if (output === "jsonl") return "json";
   return output === "text" || output === "json" ? output : undefined;
 }
 

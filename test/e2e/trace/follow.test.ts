@@ -102,9 +102,10 @@ suite("following requests, with two workers", () => {
 
   test("an expression chooses at the start of a request", async () => {
     const events = await follow({ count: 2, expression: 'request.path.startsWith("/api/")' }, async () => {
-      for (const path of ["/a", "/api/1", "/b", "/api/2", "/api/3"]) await call(port, { path });
+      for (const path of ["/a", "/api/1", "/b", "/api/2", "/c"]) await call(port, { path });
     });
-    assert.deepEqual(pathsOf(events), ["/api/1", "/api/2"]);
+    // Those of different workers may arrive the other way round.
+    assert.deepEqual(pathsOf(events).sort(), ["/api/1", "/api/2"]);
   });
 
   test("where chooses by what became of a request, with the names of the recorder", async () => {

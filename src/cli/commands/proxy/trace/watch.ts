@@ -1,9 +1,17 @@
-import { openTrace, type ProxyAdmin } from "../../../proxy/admin.ts";
-import { chooseTarget, fileOption, RESOURCE, requestHint, TARGET_OPTIONS } from "../../../proxy/proxies.ts";
+import { openFollow, openTrace, type ProxyAdmin } from "../../../proxy/admin.ts";
+import {
+  chooseTarget,
+  fileOption,
+  RESOURCE,
+  requestHint,
+  TARGET_OPTIONS,
+  type TargetWords,
+} from "../../../proxy/proxies.ts";
+import type { Context } from "../../../runner/context.ts";
 import { type Command, defineCommand } from "../../../runner/define-command.ts";
-import { usage } from "../../../runner/errors.ts";
+import { CliError, usage } from "../../../runner/errors.ts";
 import { injectedRequest, sendRequest } from "../../../trace/inject.ts";
-import { FORMAT_OPTIONS, formatOf, present } from "../../../trace/present.ts";
+import { FORMAT_OPTIONS, type Format, formatOf, present } from "../../../trace/present.ts";
 import { liveItems, sourceOfFile, type TraceView } from "../../../trace/source.ts";
 import { openProxies } from "../../open-proxies.ts";
 import { replicaItems } from "../../replicas.ts";
@@ -45,6 +53,29 @@ export const watchCommand = (loadTraceView: () => Promise<TraceView>): Command =
         value: "time",
         summary: "End the trace this long after its request began, such as 30s, even if the request continues",
       },
+      follow: {
+        type: "switch",
+        summary: "Show many requests instead of one: a line for each at its end, or with -o jsonl for each event",
+      },
+      count: {
+        type: "integer",
+        value: "count",
+        min: 1,
+        max: 1_000_000,
+        summary: "With --follow: requests (default 20)",
+      },
+      for: { type: "text", value: "time", summary: "With --follow: how long at most, up to 1h (default 30s)" },
+      where: {
+        type: "text",
+        value: "cel",
+        summary: "With --follow: only requests of whose outcome this CEL expression is true, as in `recent`",
+      },
+      bodies: {
+        type: "text",
+        value: "size",
+        summary: "With --follow: bytes of each body, such as 4KiB (default none)",
+      },
+      candidates: { type: "switch", summary: "With --follow: say why other routes were not selected" },
       reveal: { type: "switch", summary: "Show header values that hold secrets, such as authorization and cookie" },
     },
     examples: [
@@ -58,11 +89,16 @@ export const watchCommand = (loadTraceView: () => Promise<TraceView>): Command =
       { does: "Why did this request get 403?", run: "proxy trace --tree --port 3000 -- http://example.com/admin" },
       { does: "Only requests below /api", run: "proxy trace --expression 'request.path.startsWith(\"/api\")'" },
       { does: "Look at it and keep it", run: "proxy trace --save trace.jsonl" },
+      { does: "Which requests fail now, and why", run: "proxy trace --follow --for 5m --where 'response.code >= 500'" },
+      { does: "The same at all replicas, as lines of JSON", run: "proxy trace gateway/web --follow -o jsonl" },
     ],
     async run(invocation, context) {
       const { rest, options } = invocation;
       chooseTarget(invocation, context.env);
       const format = formatOf(options, context);
+      if (options.follow) return follow(invocation, format, context);
+      const words = (["count", "for", "where", "bodies", "candidates"] as const).find((name) => options[name]);
+      if (words !== undefined) throw usage(`--${words} requires --follow`);
       if (options.file !== undefined) {
         if (options.expression !== undefined) throw usage("--file does not accept --expression");
         if (options.duration !== undefined) throw usage("--file does not accept --duration");
@@ -117,3 +153,47 @@ export const watchCommand = (loadTraceView: () => Promise<TraceView>): Command =
       }
     },
   });
+
+/** Requests that `--follow` shows, unless more are asked for. */
+const FOLLOWED = 20;
+
+interface FollowWords extends TargetWords {
+  readonly rest: readonly string[] | undefined;
+  readonly options: TargetWords["options"] & {
+    readonly expression: string | undefined;
+    readonly where: string | undefined;
+    readonly count: number | undefined;
+    readonly for: string | undefined;
+    readonly bodies: string | undefined;
+    readonly candidates: boolean;
+    readonly duration: string | undefined;
+    readonly save: string | undefined;
+    readonly reveal: boolean;
+    readonly port: number | undefined;
+  };
+}
+
+async function follow(words: FollowWords, format: Format | undefined, context: Context): Promise<void> {
+  const { options, rest } = words;
+  const { expression, where, count = FOLLOWED, for: time, bodies, candidates } = options;
+  const other = (["file", "save", "duration", "reveal", "port"] as const).find((name) => options[name]);
+  if (other !== undefined) throw usage(`--follow does not accept --${other}`);
+  if (rest !== undefined) throw usage("--follow does not accept a request URL after --");
+  if (format === "tree") throw usage("--follow does not accept --tree");
+  const done = new AbortController();
+  const signal = AbortSignal.any([context.signal, done.signal]);
+  await using proxies = await openProxies(words, context);
+  try {
+    const all = proxies.serving === undefined ? [await proxies.first()] : await proxies.serving();
+    if (all.length === 0) throw new CliError("failure", `${proxies.name} has no pod that serves requests`);
+    const request = { expression, where, count, for: time, bodies, candidates, signal };
+    const followed = await Promise.all(
+      all.map(async (proxy) => ({ pod: proxy.pod?.name, events: await openFollow(proxy, request) })),
+    );
+    // Only this option loads what prints it.
+    const { printFollowed } = await import("../../../trace/follow.ts");
+    await printFollowed(followed, { count, json: format === "json" }, context);
+  } finally {
+    done.abort();
+  }
+}

@@ -1,0 +1,91 @@
+import assert from "node:assert/strict";
+import { PassThrough } from "node:stream";
+import { text } from "node:stream/consumers";
+import { test } from "node:test";
+import { type FollowedProxy, printFollowed } from "./follow.ts";
+import { type TraceRecord, toRecord } from "./source.ts";
+
+const TIME = "2026-02-03T04:05:06.789Z";
+
+function event(request: number | null, type: string, fields: object = {}): TraceRecord {
+  return toRecord(
+    JSON.stringify({ request, eventStart: null, eventEnd: 2000, severity: "info", message: { type, ...fields } }),
+  );
+}
+
+const started = (request: number, path: string): TraceRecord =>
+  event(request, "requestSnapshot", {
+    stage: "initial request",
+    requestState: { request: { method: "GET", uri: `http://a.test${path}`, startTime: TIME } },
+  });
+const finished = (request: number): TraceRecord => event(request, "requestFinished", { status: 200, error: null });
+const ended = (): TraceRecord => event(null, "followEnded", { reason: "time", requests: 1, unfinished: 0 });
+
+async function* stream(...records: readonly (TraceRecord | Error)[]): AsyncGenerator<TraceRecord> {
+  for (const record of records) {
+    if (record instanceof Error) throw record;
+    yield record;
+  }
+}
+
+async function print(
+  proxies: readonly FollowedProxy[],
+  options: { readonly count?: number; readonly json?: boolean } = {},
+) {
+  const [stdout, stderr] = [new PassThrough(), new PassThrough()];
+  const context = {
+    stdin: new PassThrough(),
+    stdout,
+    stderr,
+    env: {},
+    json: false,
+    signal: new AbortController().signal,
+  };
+  const done = printFollowed(proxies, { count: 20, json: false, ...options }, context).then(
+    () => undefined,
+    (error: unknown) => error,
+  );
+  void done.then(() => [stdout, stderr].map((each) => each.end()));
+  const [out, err, failure] = await Promise.all([text(stdout), text(stderr), done]);
+  return { out, err, failure };
+}
+
+test("a request that continues at the end is shown as far as it has come", async () => {
+  const { out } = await print([{ pod: undefined, events: stream(started(1, "/a"), ended()) }]);
+  assert.equal(out, "04:05:06.789  #1  GET http://a.test/a → still running after 2 ms\n");
+});
+
+test("requests of several pods have one numbering, and together the count that was asked for", async () => {
+  const pods = () => [
+    { pod: "web-1", events: stream(started(1, "/a"), finished(1), started(2, "/c"), finished(2), ended()) },
+    { pod: "web-2", events: stream(started(1, "/b"), finished(1), started(2, "/d"), finished(2), ended()) },
+  ];
+  const { out, failure } = await print(pods(), { count: 3 });
+  const lines = out.trimEnd().split("\n");
+  assert.deepEqual(
+    lines.map((line) => /#(\d) {2}(web-\d) /.exec(line)?.slice(1).join(" ")),
+    ["1 web-1", "2 web-2", "3 web-1"],
+  );
+  assert.equal(failure, undefined);
+  const { out: json } = await print(pods(), { json: true });
+  const { pod, request, message } = JSON.parse(json.split("\n")[1] ?? "") as Record<string, unknown>;
+  assert.deepEqual([pod, request, (message as { type: string }).type], ["web-2", 2, "requestSnapshot"]);
+});
+
+test("what is missing is said: lost events, a dead worker, a stream that breaks or ends early", async () => {
+  const lost = event(null, "dropped", { count: 7, requests: 2 });
+  const died = event(null, "workerDied", { worker: "worker-1", unfinished: 0, held: true });
+  const said = await print([{ pod: "web-1", events: stream(lost, died, ended()) }]);
+  assert.match(said.err, /^web-1: 7 events of 2 requests are missing/);
+  assert.match(said.err, /web-1: worker-1 has died; requests that it held for --where are missing/);
+  assert.equal(said.failure, undefined);
+  const broken = await print([
+    { pod: "web-1", events: stream(new Error("connection reset")) },
+    { pod: "web-2", events: stream(started(1, "/b"), finished(1), ended()) },
+  ]);
+  assert.match(broken.err, /^web-1: connection reset/);
+  assert.match(broken.out, /web-2 {2}GET/, "the others go on");
+  assert.match(String(broken.failure), /connection reset/);
+  const early = await print([{ pod: undefined, events: stream(started(1, "/a"), finished(1)) }]);
+  assert.match(String(early.failure), /the stream ended early/);
+});
