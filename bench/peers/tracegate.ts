@@ -123,8 +123,7 @@ function config(
   adminAddr: 127.0.0.1:${ports.adminPort}
   statsAddr: 127.0.0.1:${ports.statsPort}
   readinessAddr: 127.0.0.1:${ports.readyPort}
-  workerThreads: ${workers}
-  recorder: {off: ${!recorder}}
+  workerThreads: ${workers}${recorder ? "" : "\n  recorder: {off: true}"}
   logging:
     level: ${accessLog ? "info" : '"info,request=off"'}
     format: ${logFile === undefined ? "text" : "json"}

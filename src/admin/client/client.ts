@@ -126,9 +126,15 @@ export class AdminClient {
     return this.#records(withQuery("/requests", wordsOf(query)), options);
   }
 
-  /** The records of the requests with this id or trace id, or of `<worker>-<number>`; status 404 if there is none. */
-  requestsOf(id: string, options: CallOptions = {}): Promise<RecordAnswer> {
-    return this.#records(`/requests/${encodeURIComponent(id)}`, options);
+  /** The records of the requests with this id or trace id, or of `<worker>-<number>`; none if the gateway has none any more. */
+  async requestsOf(id: string, options: CallOptions = {}): Promise<RecordAnswer> {
+    try {
+      return await this.#records(`/requests/${encodeURIComponent(id)}`, options);
+    } catch (error) {
+      const none = error instanceof AdminClientError && error.status === 404 ? parsed(error.body) : undefined;
+      if (isRecordAnswer(none)) return none;
+      throw error;
+    }
   }
 
   async #records(path: string, options: CallOptions): Promise<RecordAnswer> {
@@ -209,6 +215,15 @@ function isExplanation(value: unknown): value is Explanation {
 
 function isRecordAnswer(value: unknown): value is RecordAnswer {
   return typeof value === "object" && value !== null && "records" in value && Array.isArray(value.records);
+}
+
+/** The value of JSON; undefined if it is none. */
+function parsed(text = ""): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
 }
 
 /** Without what is absent or false. */

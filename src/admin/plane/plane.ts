@@ -117,9 +117,6 @@ export interface TraceHandle {
 /** The request is invalid: status 400 with this message. */
 export class AdminBadRequest extends Error {}
 
-/** What the request names does not exist: status 404 with this message. */
-export class AdminNotFound extends Error {}
-
 /** The configuration does not allow the request: status 403 with this message. */
 export class AdminForbidden extends Error {}
 

@@ -80,7 +80,7 @@ suite("tgctl recent", () => {
     }
     const unknown = await recent("--id", "nowhere");
     assert.equal(unknown.code, 1);
-    assert.match(unknown.stderr, /no record of the request "nowhere": records reach back to \d{4}-/);
+    assert.match(unknown.stderr, /^Error: no record of the request "nowhere": records reach back to \d{4}-\S+\n$/);
   });
 
   test("says how far records reach back if there is none, and where an expression is wrong", async () => {

@@ -77,18 +77,20 @@ export const recent = defineCommand({
     const answers = outcomes.flatMap(({ pod, result }) =>
       result.status === "fulfilled" ? [{ pod, answer: result.value }] : [],
     );
-    // A request is at one of several pods.
-    const failure = id !== undefined && answers.length > 0 ? undefined : failureOf(outcomes);
-    if (answers.length === 0 && failure !== undefined) throw failure;
     const records = answers.flatMap(({ pod, answer }) => answer.records.map((record) => inPod(record, pod)));
+    // A request is at one of several pods.
+    const failure = id !== undefined && records.length > 0 ? undefined : failureOf(outcomes);
+    if (answers.length === 0 && failure !== undefined) throw failure;
     records.sort((a, b) => endOf(b) - endOf(a));
     const total = answers.reduce((sum, { answer }) => sum + answer.requests, 0);
+    const reach = reachOf(answers.map(({ answer }) => answer));
+    if (id !== undefined && records.length === 0)
+      throw failure ?? new CliError("failure", `no record of the request ${JSON.stringify(id)}: ${reach}`);
     const shown = top ? groupsOf(records, total).slice(0, limit) : records.slice(0, limit);
     if (context.json || output === "json")
       await writeJson(context, top ? { requests: total, groups: shown } : { records: shown });
     else if (output === "jsonl") await write(context.stdout, shown.map((each) => `${JSON.stringify(each)}\n`).join(""));
-    else if (records.length === 0)
-      await write(context.stdout, `no such request; ${reachOf(answers.map(({ answer }) => answer))}\n`);
+    else if (records.length === 0) await write(context.stdout, `no such request; ${reach}\n`);
     else if (id !== undefined) await write(context.stdout, records.map(recordDetails).join("\n"));
     else if (top) await write(context.stdout, groupTable(groupsOf(records, total).slice(0, limit), total));
     else await write(context.stdout, recordTable(records.slice(0, limit)));
@@ -118,10 +120,6 @@ function reachOf(answers: readonly RecordAnswer[]): string {
 
 function badQuery(status: number, body: string): CliError {
   if (status === 400) return usage(body.trimEnd());
-  if (status === 404)
-    return new CliError(
-      "failure",
-      body.startsWith("no record") ? body.trimEnd() : "this version of the gateway has no recorder",
-    );
+  if (status === 404) return new CliError("failure", "this version of the gateway has no recorder");
   return new CliError("failure", `unexpected status code: ${status}`, { why: body });
 }
