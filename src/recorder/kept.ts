@@ -32,7 +32,7 @@ class KeptClass {
     return this.#slots.length - this.#first;
   }
 
-  /** The slot of the newest record; undefined if there is none left. */
+  /** The slot of the newest record; undefined if no record is left. */
   get newest(): number | undefined {
     return this.size === 0 ? undefined : this.#slots.at(-1);
   }

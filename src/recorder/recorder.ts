@@ -8,11 +8,11 @@ import type { RecorderMemory } from "./memory.ts";
 import { LastName, Name, NameReader, Names } from "./names.ts";
 import { SlotReader, SlotWriter } from "./slots.ts";
 
-/** What of the configuration a record belongs to: labels of the metrics of requests, which are `unknown` where there is none. */
+/** The part of the configuration that a record belongs to, as labels of the request metrics; `unknown` for parts that were not reached. */
 const PLACE_LABELS = ["bind", "protocol", "gateway", "listener", "route", "route_rule", "backend"] as const;
 export type PlaceLabels = Readonly<Record<(typeof PLACE_LABELS)[number], string>>;
 
-/** What of the configuration has ended a request. */
+/** The part of the configuration that ended a request. */
 export interface Decider {
   /** A kind of policy. */
   readonly policy?: string | undefined;

@@ -68,7 +68,7 @@ export const ASSUMPTIONS = {
   }),
   clientCertificate: entry({
     about:
-      "the client's certificate, for which nobody needs its key; a listener that asks for one checks its issuer, validity and purpose",
+      "the client's certificate, without its key; a listener that asks for certificates checks the issuer, validity and purpose",
     otherwise: "none, or that of `--cert` and `--key`",
     values: ["FILE.pem"],
     read: (value) => (isCertificate(value) ? certificatesIn(value).join("") : undefined),

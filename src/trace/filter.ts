@@ -2,9 +2,9 @@ import { CelEnvironment, type Condition } from "../cel/index.ts";
 
 /** Chooses the request that a trace waits for. */
 export interface TraceFilter {
-  /** Only the request with this token; undefined: any request. */
+  /** Only the request with this token; undefined: every request. */
   readonly token?: string | undefined;
-  /** CEL over the request as received; undefined: any request. */
+  /** CEL over the request as received; undefined: every request. */
   readonly expression?: string | undefined;
   /** Definitions of the functions that the expression may call: those of the configuration in effect when the trace was opened. */
   readonly functions: string;

@@ -2,7 +2,7 @@ import type { Activation, Condition } from "../cel/index.ts";
 import { compileFilter, compileWhere } from "./filter.ts";
 import { type Outcome, type PostedEvent, type TraceOptions, Tracer, type TraceSink } from "./tracer.ts";
 
-/** Which requests someone follows, in CEL; undefined: any. */
+/** Which requests someone follows, in CEL; undefined: every request. */
 export interface FollowFilter {
   /** Over the request as received. */
   readonly expression?: string | undefined;

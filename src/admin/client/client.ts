@@ -217,7 +217,7 @@ function isRecordAnswer(value: unknown): value is RecordAnswer {
   return typeof value === "object" && value !== null && "records" in value && Array.isArray(value.records);
 }
 
-/** The value of JSON; undefined if it is none. */
+/** Parses JSON; undefined if the text is not JSON. */
 function parsed(text = ""): unknown {
   try {
     return JSON.parse(text);

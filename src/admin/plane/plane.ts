@@ -79,7 +79,7 @@ export interface TraceOptions {
 
 /** Which requests to follow, and what to show of them. */
 export interface FollowOptions {
-  /** CEL over the request as received; undefined: any. */
+  /** CEL over the request as received; undefined: every request. */
   readonly expression?: string;
   /** CEL over a record of the recorder: what became of the request. */
   readonly where?: string;

@@ -17,7 +17,7 @@ const SIZE = /^(\d{1,9})(|B|KiB|MiB)$/;
 const UNITS: Readonly<Record<string, number>> = { "": 1, B: 1, KiB: 1024, MiB: 1024 * 1024 };
 const MAX_EXPRESSION = 4096;
 const MAX_DURATION_MS = 24 * 3_600_000;
-/** What following is bounded by, by default and at most, so that nobody leaves it on. */
+/** Every follow stream ends by count and by time: nobody can leave one running by mistake. */
 const FOLLOW_COUNT = 20;
 const MAX_FOLLOW_COUNT = 1_000_000;
 const FOLLOW_MS = 30_000;

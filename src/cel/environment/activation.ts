@@ -66,7 +66,7 @@ interface DestinationParts {
   readonly hostname?: string | undefined;
 }
 
-/** How a recorded request ended. Empty texts: there is none. */
+/** How a recorded request ended. A text is empty if the request has no such value. */
 export interface RecordParts {
   readonly route: string;
   readonly listener: string;

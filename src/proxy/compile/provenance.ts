@@ -200,7 +200,7 @@ export class Provenance {
     return code === "TG_ROUTE_NOT_FOUND" && listener !== undefined ? this.originOfListener(listener.key) : undefined;
   }
 
-  /** A backend of a route; undefined if it is none. */
+  /** The origin of a backend of the route; undefined if the route has no such backend. */
   originOfBackend(route: Compiled, backend: object | undefined): Origin | undefined {
     const index = backend === undefined ? -1 : route.backends.indexOf(backend);
     const written = index < 0 ? undefined : this.#find(route);

@@ -115,7 +115,7 @@ export class SeriesCache {
     return this.#place;
   }
 
-  /** The same as labels of metrics, which are `unknown` where there is none. */
+  /** This place as labels of metrics; `unknown` for parts that were not reached. */
   get place(): PlaceLabels {
     return { ...this.#labels, backend: this.#backend };
   }

@@ -88,7 +88,7 @@ export class Deadlines {
 
   /**
    * Skips the time until the first deadline, which passes now: that of the attempt, of the request or of a gRPC client. For rehearsals, whose
-   * backends may be silent. False: there is none.
+   * backends may be silent. Returns false if there is no deadline.
    */
   skip(): boolean {
     const { call, policyState } = this.#exchange;

@@ -131,7 +131,7 @@ function record(exchange: Told, endedAt = Date.now()): void {
 }
 
 /**
- * A failed call has status 200, so its line would look like a success, whoever has responded. Spans have the status of the call instead.
+ * A failed gRPC call has HTTP status 200, so without an error its log line would look like a success. Spans have the status of the call.
  */
 function withGrpcFailure(facts: AccessRecord, { grpc, responseSide: { grpcStatus } }: Told): AccessRecord {
   if (grpc === "no" || facts.error !== undefined || grpcStatus === 0) return facts;
