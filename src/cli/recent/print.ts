@@ -45,7 +45,12 @@ function decided({ error, status, reason, slow, decider, grpcStatus }: RequestRe
 }
 
 function milliseconds(duration: number): string {
-  return duration >= 10_000 ? `${(duration / 1000).toFixed(1)}s` : `${duration.toPrecision(3)}ms`;
+  return duration >= 1000 ? `${threeDigits(duration / 1000)}s` : `${threeDigits(duration)}ms`;
+}
+
+/** With three significant digits, or all of those before the point. */
+function threeDigits(value: number): string {
+  return value < 100 ? value.toPrecision(3) : value.toFixed(0);
 }
 
 /** Requests that ended alike: on the same route, with the same status, for the same reason. */
@@ -86,7 +91,7 @@ export function groupTable(groups: readonly RequestGroup[], total: number): stri
   const rows = groups.map(({ count, share, status, route, decidedBy, example }) => {
     const { method = "", host = "", path, time } = example;
     const answer = status === 0 ? "-" : String(status);
-    const part = `${(share * 100).toPrecision(2)}%`;
+    const part = `${(share * 100).toFixed(share < 0.1 ? 1 : 0)}%`;
     return [String(count), part, answer, route ?? "", decidedBy, time.slice(11, 19), `${method} ${host}${path}`];
   });
   return `${table(header, rows)}of ${total} requests\n`;
