@@ -120,11 +120,11 @@ const explain = defineCommand({
       run: "explain -f gateway.yaml --assume response=503 -- http://shop.example/",
     },
   ],
-  async run({ options: { file, assume, source }, rest = [] }, context) {
+  async run({ options: { file, assume, source, output }, rest = [] }, context) {
     if (file === undefined) throw usage("explain needs a file", EXPLAIN_USAGE);
     if (rest.length === 0) throw usage("explain needs a URL after --", EXPLAIN_USAGE);
     const { explainFile } = await import("./explain.ts");
-    return explainFile({ file, assume, source, request: rest }, context);
+    return explainFile({ file, assume, source, json: context.json || output === "json", request: rest }, context);
   },
 });
 

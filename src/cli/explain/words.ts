@@ -10,6 +10,15 @@ import { usage } from "../runner/errors.ts";
 export const EXPLAIN_OPTIONS = {
   assume: { type: "list", whole: true, value: "name=value", summary: ASSUME_SUMMARY },
   source: { type: "text", value: "address", summary: "Address of the client (default 127.0.0.1)" },
+  output: {
+    type: "text",
+    short: "o",
+    value: "format",
+    choices: ["text", "json"],
+    default: "text",
+    invalid: (value: string) => `output format "${value}" not supported`,
+    summary: "Output format: text is a tree, json is complete",
+  },
 } as const satisfies OptionSpecs;
 
 export const EXPLAIN_REST = { name: "[method] url", summary: "The request" };

@@ -27,15 +27,6 @@ export const explain = defineCommand({
       completes: "file",
       summary: "Explain with this configuration in place of the one in effect; it cannot name files or variables",
     },
-    output: {
-      type: "text",
-      short: "o",
-      value: "format",
-      choices: ["text", "json"],
-      default: "text",
-      invalid: (value: string) => `output format "${value}" not supported`,
-      summary: "Output format: text is a tree, json is complete",
-    },
   },
   examples: [
     { does: "Which route a request gets, and why", run: "explain -- http://shop.example/cart" },
