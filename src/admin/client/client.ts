@@ -1,3 +1,4 @@
+import { isObject, jsonOf } from "../../base/fields.ts";
 import type { RecordAnswer } from "../../recorder/records.ts";
 import type { Explanation } from "../../rehearsal/explanation.ts";
 import type { Question } from "../../rehearsal/question.ts";
@@ -125,7 +126,7 @@ export class AdminClient {
     try {
       return await this.#records(`/requests/${encodeURIComponent(id)}`, options);
     } catch (error) {
-      const none = error instanceof AdminClientError && error.status === 404 ? parsed(error.body) : undefined;
+      const none = error instanceof AdminClientError && error.status === 404 ? jsonOf(error.body ?? "") : undefined;
       if (isRecordAnswer(none)) return none;
       throw error;
     }
@@ -201,24 +202,15 @@ export class AdminClient {
 }
 
 function isConfigStatus(value: unknown): value is ConfigStatus {
-  return typeof value === "object" && value !== null && "generation" in value && "synchronized" in value;
+  return isObject(value) && "generation" in value && "synchronized" in value;
 }
 
 function isExplanation(value: unknown): value is Explanation {
-  return typeof value === "object" && value !== null && "outcomes" in value && Array.isArray(value.outcomes);
+  return isObject(value) && Array.isArray(value.outcomes);
 }
 
 function isRecordAnswer(value: unknown): value is RecordAnswer {
-  return typeof value === "object" && value !== null && "records" in value && Array.isArray(value.records);
-}
-
-/** Parses JSON; undefined if the text is not JSON. */
-function parsed(text = ""): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
+  return isObject(value) && Array.isArray(value.records);
 }
 
 /** The parameters of a query that are neither absent, empty nor false. */
