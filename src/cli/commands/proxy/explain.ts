@@ -1,5 +1,6 @@
 import { readFileSync } from "node:fs";
 import { messageOf } from "../../../base/errors.ts";
+import { fieldsOf, jsonOf } from "../../../base/fields.ts";
 import type { ExplainRefusal } from "../../../rehearsal/explanation.ts";
 import { printExplanation } from "../../explain/print.ts";
 import { EXPLAIN_OPTIONS, EXPLAIN_REST, questionOf } from "../../explain/words.ts";
@@ -67,17 +68,8 @@ function readConfig(path: string): string {
 
 /** The proxy says what is wrong with the question, and what to write. */
 function badQuestion(status: number, body: string): CliError {
-  const refusal = refusalOf(body);
-  if (refusal === undefined) return new CliError("failure", `unexpected status code: ${status}`, { why: body });
-  const { code, message, hint } = refusal.error;
+  const { error } = fieldsOf(jsonOf(body)) as Partial<ExplainRefusal>;
+  if (error === undefined) return new CliError("failure", `unexpected status code: ${status}`, { why: body });
+  const { code, message, hint } = error;
   return code === "question" ? usage(message, hint) : new CliError("failure", message);
-}
-
-function refusalOf(body: string): ExplainRefusal | undefined {
-  try {
-    const value = JSON.parse(body) as Partial<ExplainRefusal> | null;
-    return value?.error === undefined ? undefined : { error: value.error };
-  } catch {
-    return undefined;
-  }
 }
