@@ -13,7 +13,7 @@ interface ReadableBody {
   readonly text: string | undefined;
 }
 
-/** A body without its content-encoding, as far as that can be decoded, and its text unless it is binary. */
+/** Decodes the content-encoding of a body where possible. `text`: undefined for binary content. */
 export function contentOf(
   bytes: Uint8Array,
   encoding: string,
@@ -119,7 +119,7 @@ function readableValues(headers: Fields): Fields {
   );
 }
 
-/** One header value as people read it. */
+/** A header value, decoded as UTF-8 if it is valid UTF-8. */
 export function readableValue(value: string): string {
   if (!/[\u0080-\u00ff]/.test(value) || /[\u0100-\uffff]/.test(value)) return value;
   try {

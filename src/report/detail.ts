@@ -117,7 +117,7 @@ export function detailText(detail: Detail): string {
   return detail.lines.map((line) => line.text).join("\n");
 }
 
-/** Columns of a sign and its blank. */
+/** Columns of a sign and the space after it. */
 const SIGN = 2;
 
 const TITLES: Readonly<Record<Mode, string>> = {

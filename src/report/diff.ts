@@ -4,7 +4,7 @@ export interface DiffLine {
   readonly text: string;
 }
 
-/** Cells of the table of lines; for more, which no snapshot has, the diff is that everything was replaced. */
+/** Largest table of lines, in cells. Beyond it, which no snapshot reaches, the diff replaces everything. */
 const MAX_TABLE = 16 * 1024 * 1024;
 
 /** Line diff by longest common subsequence. */

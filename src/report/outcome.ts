@@ -14,8 +14,9 @@ interface TraceOutcome {
   /** `GET http://shop.example/api` or `tcp connection from 10.0.0.1:5000`; empty until the request's head is known. */
   readonly request: string;
   /**
-   * The final status, with that of a gRPC call (`200, grpc-status 14 (UNAVAILABLE)`), or `closed` of a connection without requests, or `still running` if the trace ended first. Of a stream that
-   * lasts, `200 streaming`, or `open`. Empty while any other request runs, or when there was no response.
+   * The final status, with that of a gRPC call (`200, grpc-status 14 (UNAVAILABLE)`); `closed` for a connection without requests;
+   * `still running` if the trace ended first; `200 streaming` or `open` for a stream that lasts. Empty while any other request runs, or
+   * if there was no response.
    */
   readonly status: string;
   /** From the start of the trace to its last event: `7.558 ms`. */

@@ -8,10 +8,10 @@ import { harmless } from "./text.ts";
 export interface StepLine {
   /** 0 is the outermost level. */
   readonly depth: number;
-  /** Of the step that begins here; absent in lines that belong to the step before. */
+  /** The result of the step that begins here; absent in further lines of a step. */
   readonly result?: Step["result"];
   readonly text: string;
-  /** Where what decided was written. */
+  /** Where the setting that decided is written. */
   readonly place?: string;
 }
 
@@ -43,7 +43,7 @@ export function linesOf(steps: readonly Step[], depth = 0): StepLine[] {
   });
 }
 
-/** The same as text, for pipes and files. */
+/** The steps as text, for pipes and files. */
 export function stepLines(steps: readonly Step[]): string[] {
   return linesOf(steps).map(plainLine);
 }
@@ -53,7 +53,7 @@ export function plainLine({ depth, result, text, place }: StepLine): string {
   return `${" ".repeat(INDENT * depth)}${sign}${text}${place === undefined ? "" : `  ${place}`}`;
 }
 
-/** The events of a trace as lines of a tree; a remark if those of another version cannot be shown so. */
+/** The events of a trace as lines of a tree; a remark if the events of another version cannot be shown as one. */
 export function treeLines(events: readonly Fields[]): StepLine[] {
   try {
     const lines = linesOf(stepsOf(events as unknown as readonly TraceEvent[]));
@@ -72,7 +72,7 @@ function placeOf({ kind, origin }: Step): string | undefined {
   return origin === undefined || (kind === "route" && origin.object !== undefined) ? undefined : formatOrigin(origin);
 }
 
-/** Which header fields an attempt sends that the one before did not. */
+/** The header fields in which an attempt differs from the previous one. */
 function changes(
   { name: oldName, headers: old = {} }: Step,
   { name, headers: all = {} }: Step,

@@ -10,26 +10,26 @@ import { stepLines } from "./step-lines.ts";
 import { textOf } from "./summaries.ts";
 import { harmless } from "./text.ts";
 
-/** Lines of a body that are compared one by one, and characters of base64 that are all text; of a longer body the digest is compared too. */
+/** The lines, and the characters in base64, up to which a body is compared line by line; for a longer one the digest is compared too. */
 const MAX_BODY_LINES = 200;
 const MAX_BODY = 64 * 1024;
-/** Hexadecimal digits of a digest: fewer than those of ids, which do not count. */
+/** Hexadecimal digits of a digest: fewer than an id has, because ids are ignored. */
 const DIGEST = 12;
 
 export interface TraceDifference {
   /** Equal lines before the difference that `lines` leaves out. */
   readonly omitted: number;
   /**
-   * From the first difference to the end, after the lines of the steps that it is part of. Equal lines have the text of the first trace.
+   * The steps that contain the first difference, then every line from there to the end. Equal lines have the text of the first trace.
    * Empty if there is no difference.
    */
   readonly lines: readonly DiffLine[];
 }
 
 /**
- * Compares what two traces show: the request as received, each step of the tree, and bodies. Unless `exact`, times, ids and ports do
- * not count.
- * @throws TypeError if events are those of another version, whose steps are not known
+ * Compares what two traces show: the request as received, each step of the tree, and bodies. Unless `exact`, times, ids and ports are
+ * ignored.
+ * @throws TypeError if events come from another version, whose steps are not known
  */
 export function traceDifference(before: readonly Fields[], after: readonly Fields[], exact: boolean): TraceDifference {
   const [old, now] = [linesOf(before), linesOf(after)];
@@ -49,7 +49,7 @@ export function traceDifference(before: readonly Fields[], after: readonly Field
   return { omitted: equal - context.length, lines: [...context, ...lines] };
 }
 
-/** The lines below which the one at `index` stands; of a line that stands below none, the step before. */
+/** The ancestors of the line at `index`; the previous step for a line at the outermost level. */
 function above(lines: readonly string[], index: number, indent: number): DiffLine[] {
   const found: DiffLine[] = [];
   for (let i = index - 1, depth = Math.max(indent, 1); i >= 0 && depth > 0; i--) {
@@ -106,11 +106,11 @@ const DATE =
 const DURATION = /\b\d+(?:\.\d+)? ?(?:ns|µs|ms|s|m|min|h)\b/g;
 /** UUIDs, and at least 16 hexadecimal digits. */
 const ID = /\b[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}\b|\b(?=[\da-f]*\d)[\da-f]{16,}\b/gi;
-/** Of addresses, URLs and endpoints, and of listeners in the keys of routes. */
+/** The port of an address, URL or endpoint, or of a listener in the key of a route. */
 const PORT =
   /((?:\d{1,3}\.){3}\d{1,3}|\]|\blocalhost|\/\/[\w.-]+|^ *. endpoint \S+|^ +host: \S+):\d{1,5}\b|(\bbind\/)\d{1,5}\b/g;
 
-/** The line without what differs from one request to the next, though nothing else does. */
+/** The line without what differs between any two requests. */
 function lasting(line: string): string {
   return line
     .replace(VARYING, "$1: …")

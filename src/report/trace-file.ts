@@ -1,12 +1,11 @@
 /**
- * Trace files: JSON Lines whose first line is a header, and each other an event of the stream as it is. The stream itself, which has no
- * header, reads the same.
+ * Trace files are JSON Lines: a header, then the events of the stream, unchanged. The stream itself, without a header, can be read too.
  */
 import { packageVersion } from "../base/build-info.ts";
 import { type Fields, fieldsOf, isObject } from "../base/fields.ts";
 import { REDACTED } from "../base/redaction.ts";
 
-/** The format that this version writes. It reads this one only: a later one may hold what it would show wrongly. */
+/** The format that this version writes, and the only one that it reads: it might show a later one wrongly. */
 export const TRACE_FILE_FORMAT = 1;
 
 /** The first line of a trace file. */
@@ -44,7 +43,7 @@ export function traceFileText(events: readonly Fields[], revealed: boolean): str
   return [header, ...events].map((line) => `${JSON.stringify(line)}\n`).join("");
 }
 
-/** The header, if this is one; its fields may be missing or wrong in a file that another program wrote. */
+/** The header in a line; undefined for any other line. Fields may be missing or wrong if another program wrote it. */
 export function headerOf(line: Fields): TraceFileHeader | undefined {
   const { traceFile, tracegate, events, revealed, redacted } = line;
   if (typeof traceFile !== "number") return undefined;
@@ -70,7 +69,7 @@ function redactionsText({ headers, parameters, fields }: Redactions): string {
   return parts.filter((part) => part !== "").join("; ") || "nothing";
 }
 
-/** The same of events. */
+/** What is redacted in events, as such a text. */
 export function redactedIn(events: readonly Fields[]): string {
   return redactionsText(redactionsIn(events));
 }

@@ -4,7 +4,7 @@ import { outcomeLine, outcomeOf } from "../outcome.ts";
 import type { Row } from "../rows.ts";
 import { bodyOf, type RequestMessage, receivedRow, requestAt } from "./exchange.ts";
 
-/** Bytes of a body that may stand in an argument; Linux limits one to 128 KiB. */
+/** Largest body in an argument, in bytes; Linux limits an argument to 128 KiB. */
 const MAX_ARGUMENT = 32 * 1024;
 /** Fields that curl computes itself. */
 const COMPUTED = new Set(["host", "content-length"]);
@@ -14,8 +14,8 @@ const TOKEN = /^[\w!#$%&'*+.^`|~-]+$/;
 const ADDED = ["accept", "user-agent"];
 
 /**
- * The command for bash or zsh, with comments; undefined if the trace has no request that curl can send. Values that are redacted become variables
- * `SECRET_…`, without which the shell does not run it.
+ * The command for bash or zsh, with comments; undefined if the trace has no request that curl can send. Redacted values become
+ * variables `SECRET_…`; the shell refuses to run the command unless they are set.
  */
 export function curlCommand(rows: readonly Row[]): string | undefined {
   const row = receivedRow(rows);
@@ -44,7 +44,7 @@ export function curlCommand(rows: readonly Row[]): string | undefined {
     body?.truncated === true ? `Only the first ${body.bytes.length} bytes of the body are in the trace.` : "",
     request.destination === "" || isLoopback(request.destination)
       ? ""
-      : `The client had connected to ${request.destination}; to send it there: --connect-to ::${request.destination}`,
+      : `The client connected to ${request.destination}; to send the request there, add --connect-to ::${request.destination}`,
   ];
   const head = comments.filter(Boolean).map((text) => `# ${text.replace(/[\p{Cc}\s]+/gu, " ")}\n`);
   if (body === undefined || isText) return `${head.join("")}${command}\n`;
@@ -67,7 +67,7 @@ function connectionArgs({ uri, destination }: RequestMessage): string[] {
     // curl would read brackets and braces as patterns, and resolve dot segments.
     ...(/[[\]{}]/.test(uri) ? ["--globoff"] : []),
     ...(/\/\.\.?(?:[/?]|$)/.test(uri) ? ["--path-as-is"] : []),
-    // The host of a request that was made on this machine hardly resolves to it.
+    // If the client was on this machine, the host is unlikely to resolve to it.
     ...(isLoopback(destination) ? [`--connect-to '::${destination}'`] : []),
   ];
 }
@@ -78,8 +78,8 @@ function isLoopback(destination: string): boolean {
 
 function headerArgs({ headers, uri }: RequestMessage, hasBody: boolean, quote: Quote): string[] {
   const names = new Set(headers.map(([name]) => name));
-  // A file may hold anything, and curl reads a file for a field that begins with @.
   const ownHost = headers.find(([name, value]) => name === "host" && value !== hostOf(uri));
+  // curl reads a field that begins with @ from a file, and a trace file may contain one.
   const shown = headers.filter((field) => TOKEN.test(field[0]) && (!COMPUTED.has(field[0]) || field === ownHost));
   const omitted = [...ADDED, ...(hasBody ? ["content-type"] : [])].filter((name) => !names.has(name));
   return [
@@ -118,7 +118,7 @@ function quoted(text: string, name: string, variables: Set<string>): string {
     .join("");
 }
 
-/** In single quotes, or if it has other bytes than printable ASCII, in the `$'…'` of bash. */
+/** In single quotes; in bash's `$'…'` if it has bytes other than printable ASCII. */
 function literal(text: string): string {
   if (/^[\x20-\x7e\n]*$/.test(text)) return `'${text.replaceAll("'", `'\\''`)}'`;
   const escaped = text.replace(/[^\x20-\x7e]|['\\!]/gu, (char) => {

@@ -1,9 +1,9 @@
-/** The messages of a traced request, for exports that need them as such. */
+/** The request and response messages of a trace, for exports. */
 import { type Fields, fieldsOf } from "../../base/fields.ts";
 import type { Row } from "../rows.ts";
 import { textOf } from "../summaries.ts";
 
-/** The head of a request, with its body if the trace has one. */
+/** The head of a request. */
 export interface RequestMessage {
   readonly method: string;
   readonly uri: string;
@@ -13,7 +13,7 @@ export interface RequestMessage {
   readonly headers: readonly (readonly [name: string, value: string])[];
   /** ISO 8601 UTC; empty if unknown. */
   readonly startTime: string;
-  /** Where the client connected to: `127.0.0.1:3000`; empty if unknown. */
+  /** The address that the client connected to: `127.0.0.1:3000`; empty if unknown. */
   readonly destination: string;
 }
 
@@ -28,7 +28,7 @@ export interface CapturedBody {
   readonly truncated: boolean;
 }
 
-/** The request as of a row with a request snapshot. */
+/** The request in a row with a request snapshot. */
 export function requestAt({ message }: Row): RequestMessage {
   const { request, destination } = fieldsOf(message.requestState);
   const { method, uri, version, headers, startTime } = fieldsOf(request);
@@ -44,7 +44,7 @@ export function requestAt({ message }: Row): RequestMessage {
   };
 }
 
-/** The response as of a row with a response snapshot. */
+/** The response in a row with a response snapshot. */
 export function responseAt({ message }: Row): ResponseMessage {
   const { code, headers } = fieldsOf(fieldsOf(message.requestState).response);
   return { status: typeof code === "number" ? code : 0, headers: pairs(headers) };

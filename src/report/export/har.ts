@@ -59,7 +59,7 @@ function clientEntry(rows: readonly Row[], first: Row): Fields {
   };
 }
 
-/** An attempt: the request as sent, and what came of it. */
+/** An attempt at a backend: the request that was sent, and its result. */
 interface Attempt {
   readonly number: number;
   readonly target: string;
@@ -89,7 +89,7 @@ function attempts(rows: readonly Row[]): Attempt[] {
   });
 }
 
-/** The attempt's URL has the endpoint in place of the host, so that both requests can be told apart. */
+/** The attempt's URL has the endpoint in place of the host, so that it can be told apart from the client's request. */
 function attemptEntry({ number, target, start, request, result, response }: Attempt): Fields {
   const began = result?.start ?? start;
   const took = (result?.end ?? start) - began;
@@ -126,7 +126,7 @@ function entry(request: RequestMessage, start: number, timings: Readonly<Record<
   const milliseconds = Object.entries(timings).map(([name, time]) => [name, time / 1000] as const);
   return {
     pageref: "trace",
-    // Else Chromium guesses: a document, and scripts.
+    // Otherwise Chromium guesses, such as a document or scripts.
     _resourceType: "fetch",
     startedDateTime: dateAt(request, start),
     time: Object.values(parts).reduce((sum, time) => sum + time, 0) / 1000,
@@ -159,7 +159,7 @@ function requestPart({ method, uri, version, headers }: RequestMessage, body: Ca
   };
 }
 
-/** Without a response, its status is 0 and the browser shows the error. */
+/** Without a response, the status is 0 and the browser shows the error. */
 function responsePart(
   response: ResponseMessage | undefined,
   version: string,
@@ -186,7 +186,7 @@ function responsePart(
   };
 }
 
-/** HAR has text only: of a binary body, what it is. */
+/** HAR has only text: a comment describes a binary body. */
 function postData(body: CapturedBody, headers: RequestMessage["headers"]): Fields {
   const { text } = contentOf(body.bytes, encodingOf(headers));
   const about = [text === undefined ? `binary, ${body.bytes.length} bytes` : "", cut(body)].filter(Boolean).join(", ");

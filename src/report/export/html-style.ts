@@ -1,11 +1,11 @@
-/** Levels of the tree that are indented; deeper ones stand as the last. */
+/** Levels of indentation; deeper lines are indented like the last. */
 export const TREE_LEVELS = 9;
 
 const LEVELS = Array.from({ length: TREE_LEVELS + 1 }, (_, i) => `.level${i}{padding-left:${i * 1.6 + 1.2}em}`).join(
   "\n",
 );
 
-/** The style of the page; its digest is in the policy of the page, so nothing may be added to it later. */
+/** The style of the page. The policy of the page contains its digest, so nothing can be added to it later. */
 export const PAGE_STYLE = `
 :root {
   color-scheme: light dark;

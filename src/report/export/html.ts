@@ -1,6 +1,6 @@
 /**
- * A trace as one page that needs nothing else: no script, no other file, no network. What the trace holds is text on it; the policy of
- * the page forbids whatever would come from elsewhere.
+ * A trace as a self-contained page: no script, no other file, no network. Everything from the trace is text on it, and its content
+ * security policy forbids loading or running anything.
  */
 import { createHash } from "node:crypto";
 import { packageVersion } from "../../base/build-info.ts";
@@ -14,14 +14,13 @@ import { redactedIn } from "../trace-file.ts";
 import { timeOf } from "./exchange.ts";
 import { PAGE_STYLE, TREE_LEVELS } from "./html-style.ts";
 
-/** Bytes of the largest page: small enough for a mail or an issue. */
+/** Largest page, in bytes: small enough for a mail or an issue. */
 const MAX_PAGE = 300 * 1024;
-/** Characters of the details of one event, at first. */
+/** Characters of the details of an event, unless the page becomes too large. */
 const MAX_DETAIL = 32 * 1024;
 
 /**
- * The page, at most 300 KiB. Of a large trace, long details and the
- * events in the middle are left out, and the page says so.
+ * The page, at most 300 KiB. It leaves out long details and the events in the middle of a large trace, and says so.
  */
 export function htmlPage(rows: readonly Row[]): string {
   const known = new Map<Row, Detail>();
@@ -30,7 +29,7 @@ export function htmlPage(rows: readonly Row[]): string {
     outcome: outcomeOf(rows),
     tree: treeLines(rows.map(({ event }) => event)),
     detailOf(row) {
-      // For a snapshot what changed since the one before, else the event itself.
+      // A snapshot shows what changed since the previous one, any other event itself.
       const detail = known.get(row) ?? detailOf(row, row.message.requestState === undefined ? "raw" : "diff", "yaml");
       known.set(row, detail);
       return detail;
@@ -90,7 +89,7 @@ ${tree(content.tree, most)}
 </section>
 <section>
 <h2>Events</h2>
-<p class="note">Open an event for what it changed. Bars: <span class="key step"></span> in the gateway,
+<p class="note">Open an event to see what it changed. Bars: <span class="key step"></span> in the gateway,
 <span class="key dns"></span> name resolution, <span class="key connect"></span> connecting, <span class="key tls"></span> TLS,
 <span class="key call"></span> waiting for the backend. Times are milliseconds since the request began.</p>
 ${events(content, most)}
@@ -101,7 +100,7 @@ ${events(content, most)}
 `;
 }
 
-/** Characters of a line, and of a name: a file can hold anything, and no part of it may make the page too large by itself. */
+/** Most characters of a line and of a name, so that no single part of a trace makes the page too large. */
 const TITLE = 2000;
 const LABEL = 200;
 
@@ -169,7 +168,7 @@ interface Part {
   readonly end: number;
 }
 
-/** The event on the time of the trace: a call with its parts, or the time since the event before. */
+/** The bar of an event on the timeline: a call with its parts, or the time since the previous event. */
 function bar(row: Row, before: number, total: number): string {
   const { end, start } = row;
   if (end === undefined) return "<span></span>";
@@ -183,7 +182,7 @@ function bar(row: Row, before: number, total: number): string {
   return `<svg viewBox="0 0 ${WIDTH} 10" preserveAspectRatio="none" role="img" aria-label="${ariaOf(parts)}">${rects.join("")}</svg>`;
 }
 
-/** Units of the drawing that the whole trace takes. */
+/** Width of the whole trace, in units of the drawing. */
 const WIDTH = 1000;
 
 function ariaOf(parts: readonly Part[]): string {

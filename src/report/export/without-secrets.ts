@@ -4,12 +4,12 @@ import { sensitiveHeaders } from "../../trace/redaction.ts";
 import { RequestSecrets } from "../../trace/secrets.ts";
 
 /**
- * The events without secrets, for files that are given to others: also those of a trace that was recorded with `--reveal`, as the gateway
- * redacts by default. Which other names a configuration calls sensitive is not known here. Bodies stay as they are.
+ * Redacts events as the gateway does by default, for files that are given to others: a trace recorded with `--reveal` still has its
+ * secrets. Names that only a configuration calls sensitive are not known here. Bodies are not changed.
  */
 export function withoutSecrets(events: readonly Fields[]): readonly Fields[] {
   const secrets = new RequestSecrets(false, sensitiveHeaders([]), SECRET_PARAMETERS);
-  // A secret is redacted everywhere, so all are known before the first event is redacted.
+  // A secret is redacted wherever it appears, so all of them are collected first.
   const remember = (value: unknown): void => {
     if (!isObject(value)) return;
     for (const [name, each] of Object.entries(value))
@@ -27,7 +27,7 @@ export function withoutSecrets(events: readonly Fields[]): readonly Fields[] {
   return events.map((event) => redacted(event, "") as Fields);
 }
 
-/** Header fields as the alternating list of names and values that they came from. */
+/** Header fields as an alternating list of names and values. */
 function flat(headers: Fields): string[] {
   return Object.entries(headers).flatMap(([name, value]) => [name, String(value)]);
 }

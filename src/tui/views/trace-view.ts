@@ -148,7 +148,7 @@ function sizeOf(output: NodeJS.WriteStream): { columns: number; rows: number } {
   return { columns: output.columns, rows: output.rows };
 }
 
-/** What the commands with an effect outside the view do; each returns what the view then says. */
+/** Commands with an effect outside the view; each returns the notice that the view shows. */
 const EFFECTS: Readonly<Record<"copy" | "copyCurl" | "save", (state: State, output: NodeJS.WriteStream) => string>> = {
   copy: (state, output) => copy(output, "details", detailText(detail(state))),
   copyCurl(state, output) {
