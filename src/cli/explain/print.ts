@@ -22,7 +22,7 @@ export async function printExplanation(
   return explanation.outcomes.every(({ refused }) => refused) ? 1 : 0;
 }
 
-/** The trees of the outcomes, one below the other; each without the first steps that it has in common with the one before. */
+/** The trees of the outcomes, one below the other; each without the first steps that it shares with the previous one. */
 async function linesOfExplanation(
   { outcomes, omitted = 0 }: Explanation,
   request: WrittenRequest,
@@ -51,7 +51,7 @@ async function linesOfExplanation(
   return [...lines, { depth: 0, text }];
 }
 
-/** How many steps at the beginning are the same. One line is not worth another one that stands for it. */
+/** How many first steps are the same; 0 if these are a single line, which another line would only replace. */
 function commonSteps(steps: readonly Step[], before: readonly Step[]): number {
   const first = steps.findIndex((step, i) => !isDeepStrictEqual(step, before[i]));
   const count = first < 0 ? steps.length : first;

@@ -1,13 +1,13 @@
-/** Recorded requests as lines for people: one for each request, or one for each kind of them. */
+/** Recorded requests as text: a line for each request, or for each group of them. */
 import { ERRORS } from "../../base/errors.ts";
 import { formatOrigin } from "../../base/origin.ts";
 import type { RequestRecord } from "../../recorder/records.ts";
 import { table } from "../dump/dump.ts";
 
-/** A record, with the pod that it is from in a cluster. */
+/** A record; in a cluster, with the pod that it comes from. */
 export type PodRecord = RequestRecord & { readonly pod?: string };
 
-/** One line for each record, in their order. */
+/** A line for each record, in this order. */
 export function recordTable(records: readonly PodRecord[]): string {
   const inCluster = records.some(({ pod }) => pod !== undefined);
   const header = ["TIME", "METHOD", "URL", "STATUS", "DURATION", "ROUTE", "BACKEND", "DECIDED BY"];
@@ -22,7 +22,7 @@ export function recordTable(records: readonly PodRecord[]): string {
   return table(inCluster ? [...header, "POD"] : header, rows);
 }
 
-/** All that a record has, one line each, below what became of the request. */
+/** Everything in a record, a line each, below the outcome of the request. */
 export function recordDetails(record: PodRecord): string {
   const { method, version, host = "", path, status, duration, decider, ...others } = record;
   const decision = decided(record);
@@ -32,7 +32,7 @@ export function recordDetails(record: PodRecord): string {
   return `${summary}${decision === "" ? "" : ` · ${decision}`}\n${lines.join("")}`;
 }
 
-/** What decided how a request ended; empty for those that the backend served as usual. */
+/** What decided how a request ended; empty if the backend served it as usual. */
 function decided({ error, status, reason, slow, decider, grpcStatus }: RequestRecord): string {
   if (error !== undefined) {
     const { message } = ERRORS[error];
@@ -55,9 +55,9 @@ function threeDigits(value: number): string {
 
 /** Requests that ended alike: on the same route, with the same status, for the same reason. */
 interface RequestGroup {
-  /** Requests, those that were not kept included. */
+  /** Requests, including those whose records were not kept. */
   readonly count: number;
-  /** Of all requests in the time of the records. */
+  /** The part of all requests in the period of the query. */
   readonly share: number;
   readonly status: number;
   readonly route: string | null;
@@ -66,7 +66,7 @@ interface RequestGroup {
   readonly example: PodRecord;
 }
 
-/** Groups of `records`, which are sorted by time, the newest first; the largest group first. `total`: requests in that time. */
+/** Groups `records` (the newest first); the largest group is first. `total`: requests in the period of the query. */
 export function groupsOf(records: readonly PodRecord[], total: number): readonly RequestGroup[] {
   const groups = Map.groupBy(records, (record) => [record.route, record.status, decided(record)].join("\0"));
   return [...groups.values()]
@@ -74,7 +74,7 @@ export function groupsOf(records: readonly PodRecord[], total: number): readonly
       const [example] = group;
       if (example === undefined) return [];
       const counted = group.map(({ leftOut = 0, notKept }) => (notKept === true ? 0 : 1 + leftOut));
-      // What counts them may be older than the time in question.
+      // The record that counts the others may be older than this period.
       const count = Math.max(
         group.length,
         counted.reduce((sum, each) => sum + each, 0),
@@ -85,7 +85,7 @@ export function groupsOf(records: readonly PodRecord[], total: number): readonly
     .sort((a, b) => b.count - a.count);
 }
 
-/** One line for each group. */
+/** A line for each group. */
 export function groupTable(groups: readonly RequestGroup[], total: number): string {
   const header = ["COUNT", "SHARE", "STATUS", "ROUTE", "DECIDED BY", "LAST", "EXAMPLE"];
   const rows = groups.map(({ count, share, status, route, decidedBy, example }) => {

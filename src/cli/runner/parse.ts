@@ -87,7 +87,7 @@ function locate(program: Program, argv: readonly string[]): Located {
   if (operand !== undefined && fallback?.argument === undefined)
     throw unknownCommand(program, node, [...path, node.name], operand);
   const { tokens } = tokenize(words, { ...COMMON_OPTIONS, ...PROGRAM_OPTIONS });
-  // Help beside options of the default command is about that command.
+  // `--help` with options of the default command shows the help of that command.
   const own = tokens.every(({ name }) => name in COMMON_OPTIONS);
   const isFlag = tokens.some(({ name }) => (name === "help" && own) || (node === program && name in PROGRAM_OPTIONS));
   return fallback === undefined || isFlag

@@ -1,4 +1,4 @@
-/** Lines for people: in a terminal wrapped to its width and coloured, elsewhere as they are. */
+/** Lines for people: in a terminal wrapped to its width and colored, elsewhere as they are. */
 import { styleText } from "node:util";
 import { escapeUnsafe } from "../../base/terminal-text.ts";
 import { INDENT, plainLine, SIGNS, type StepLine } from "../../report/step-lines.ts";
@@ -15,7 +15,7 @@ const STYLES: Readonly<Record<keyof typeof SIGNS, Style>> = {
   notReached: "dim",
 };
 
-/** Where lines go: its width, and whether it shows colours. */
+/** Where lines go: its width, and whether it shows colors. */
 interface Screen {
   readonly columns: number;
   readonly colors: boolean;
@@ -26,7 +26,7 @@ export async function writeLines({ stdout, env }: Context, lines: readonly StepL
   const { isTTY, columns = 80 } = stdout;
   if (isTTY !== true) return await write(stdout, lines.map((line) => `${plainLine(line)}\n`).join(""));
   const colors = (env.NO_COLOR ?? "") === "" && env.TERM !== "dumb";
-  // Everything in it that came from outside is harmless already.
+  // Text from outside has been escaped.
   await write(
     stdout,
     Buffer.from(
@@ -38,7 +38,7 @@ export async function writeLines({ stdout, env }: Context, lines: readonly StepL
   );
 }
 
-/** A line as a terminal shows it: what does not fit goes on below its text, a place that does not fit has a line of its own. */
+/** A line as a terminal shows it: text that does not fit continues below itself, a place that does not fit gets a line of its own. */
 function screenLines({ depth, result, text, place }: StepLine, { columns, colors }: Screen): string[] {
   const styled = (style: Style, part: string): string =>
     colors ? styleText(style, part, { validateStream: false }) : part;

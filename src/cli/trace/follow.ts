@@ -1,4 +1,4 @@
-/** Requests as they are followed, of one proxy or of all replicas of a Gateway. */
+/** Prints followed requests, of one proxy or of all replicas of a Gateway. */
 import { counted } from "../../base/counted.ts";
 import { type Fields, fieldsOf } from "../../base/fields.ts";
 import { startTimeOf } from "../../report/fields.ts";
@@ -10,7 +10,7 @@ import type { TraceRecord } from "./source.ts";
 
 /** The stream of one proxy. */
 export interface FollowedProxy {
-  /** The name of its pod; undefined for a proxy that is the only one. */
+  /** The name of its pod; undefined if there is only one proxy. */
   readonly pod: string | undefined;
   readonly events: AsyncGenerator<TraceRecord>;
 }
@@ -22,8 +22,9 @@ interface Open {
 }
 
 /**
- * Prints what the proxies stream until all have ended, or `count` requests of them together have: as text a line for each request at its end, as JSON
- * a line for each event, with the name of the pod. Requests have one numbering. What is missing is said on standard error.
+ * Prints what the proxies stream until all streams have ended, or `count` requests of all proxies together: as text, a line for each
+ * request at its end; as JSON, a line for each event, with the name of the pod. Requests are numbered across proxies. Standard error
+ * says what is missing.
  * @throws CliError if a stream breaks, once the others have ended
  */
 export async function printFollowed(
@@ -67,7 +68,7 @@ export async function printFollowed(
     if (message.type === "requestFinished" || message.type === "traceEnded") {
       open.delete(key);
       if (!json) await line(request);
-      // Each pod would go on to its own end.
+      // Each pod would continue up to its own limit.
       if (proxies.length > 1 && requests === count && open.size === 0) break;
     }
     if (context.signal.aborted) return;
@@ -100,7 +101,7 @@ type Item =
   | { readonly pod: string | undefined; readonly record: TraceRecord; readonly error?: undefined }
   | { readonly pod: string | undefined; readonly record?: undefined; readonly error: unknown };
 
-/** The events of all as they come; a reader that is slow slows all of them down. */
+/** The events of all proxies as they arrive; a slow reader slows all of them down. */
 async function* merged(proxies: readonly FollowedProxy[]): AsyncGenerator<Item> {
   interface Step {
     readonly proxy: FollowedProxy;

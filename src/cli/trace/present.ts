@@ -31,7 +31,7 @@ interface FormatWords {
   readonly tree: boolean;
 }
 
-/** The format that the options choose; undefined if they leave it to where the output goes. Throws usage errors. */
+/** The format that the options choose; undefined if it depends on where the output goes. Throws usage errors. */
 export function formatOf({ output, raw, tree }: FormatWords, context: Context): Format | undefined {
   if (raw && output === "text") throw usage("--raw and -o text are mutually exclusive");
   if (tree && (raw || output !== undefined)) throw usage("--tree is an output of its own; leave out --raw and -o");
@@ -44,11 +44,11 @@ export function formatOf({ output, raw, tree }: FormatWords, context: Context): 
 interface Presentation {
   /** Without one: the full-screen view where the terminal can show it, text where it cannot, JSON into pipes and files. */
   readonly format: Format | undefined;
-  /** The file for the whole trace; with `-` it goes to standard output, and nothing is shown. */
+  /** The file for the whole trace; `-` writes it to standard output instead of showing it. */
   readonly save?: string | undefined;
 }
 
-/** Shows a trace, and saves it if asked: also one that broke, or that the user has interrupted. */
+/** Shows a trace, and saves it if asked, even if its stream breaks or the user interrupts it. */
 export async function present(
   source: TraceSource,
   { format, save }: Presentation,

@@ -9,7 +9,10 @@ import { CliError, describe } from "../runner/errors.ts";
 /** A trace may hold what only its owner should read: bodies, and with `--reveal` secrets. */
 const PRIVATE = 0o600;
 
-/** A file for a trace, opened before there is one, so that a path that cannot be written fails at once. Its old content stays until `write`. */
+/**
+ * A file for a trace, opened before the trace begins, so that a path that cannot be written fails at once. Its old content stays until
+ * `end`.
+ */
 export class TraceFile {
   readonly #path: string;
   readonly #file: FileHandle;
@@ -24,7 +27,7 @@ export class TraceFile {
     return new TraceFile(path, await open(path, "a", PRIVATE).catch(unwritable(path)));
   }
 
-  /** Replaces the content by this trace, unless it has no event, and closes the file. @throws CliError */
+  /** Replaces the content with this trace, unless that has no event, and closes the file. @throws CliError */
   async end(events: readonly Fields[], revealed: boolean): Promise<void> {
     try {
       if (events.length === 0) return;

@@ -43,7 +43,7 @@ function undecodable(raw: string, where: string, why: string): CliError {
 export interface TraceSource {
   /** Shown in the title until an item of kind `source`: `http://localhost:15000`, `gateway/web`, a file name. */
   readonly title: string;
-  /** The trace was opened with `--reveal`; of a file, its header says so. */
+  /** The trace was opened with `--reveal`; for a file, its header says so. */
   readonly revealed?: boolean;
   /** Ends when the stream does; throws when it breaks. */
   readonly items: AsyncIterable<TraceItem>;
@@ -60,7 +60,7 @@ export interface TraceView {
   show(source: TraceSource, process: ViewProcess): Promise<void>;
 }
 
-/** Characters of a file that is shown or converted, which takes several times as much memory. */
+/** Largest file, in characters; showing or converting it takes several times as much memory. */
 const MAX_FILE_LENGTH = 128 * 1024 * 1024;
 
 /** The trace in a file; `-` is `stdin`. */
@@ -95,7 +95,8 @@ export async function readTrace(path: string, stdin: Readable): Promise<SavedTra
 
 /**
  * The header and the events of a trace file as they are read: a file that `--save` wrote, the output of `--raw`, or the text of the event
- * stream. Throws a `CliError` when the file cannot be read, is of another format, is cut short or holds no event; events before that are yielded.
+ * stream. Throws a `CliError` when the file cannot be read, has another format, is cut short or holds no event, but yields the events
+ * before that.
  */
 async function* recordsOfFile(path: string, name: string, stdin: Readable): AsyncGenerator<TraceItem> {
   let header: TraceFileHeader | undefined;
@@ -131,7 +132,7 @@ function recordAt(raw: string, line: number, name: string, last: boolean): Trace
 function cutShort(name: string, why: string): CliError {
   return new CliError("failure", `the trace in ${name} is cut short`, {
     why,
-    hint: "copy or save it again; `tgctl proxy trace open` shows the events before",
+    hint: "copy or save it again; `tgctl proxy trace open` shows the events before that",
   });
 }
 
@@ -145,7 +146,7 @@ function otherFormat({ traceFile, tracegate }: TraceFileHeader, name: string): C
   );
 }
 
-/** `last`: no line end follows the text. */
+/** `last`: the text does not end with a line break. */
 async function* eventTexts(input: Readable, name: string): AsyncGenerator<TraceText & { readonly last: boolean }> {
   const parser = new TraceTextParser();
   let length = 0;
@@ -153,7 +154,7 @@ async function* eventTexts(input: Readable, name: string): AsyncGenerator<TraceT
     for await (const chunk of input.setEncoding("utf8")) {
       const text = String(chunk);
       length += text.length;
-      if (length > MAX_FILE_LENGTH) throw new Error("it is larger than 128 MiB, and a trace is that of one request");
+      if (length > MAX_FILE_LENGTH) throw new Error("it is larger than 128 MiB; a trace has only one request");
       for (const event of parser.push(text)) yield { ...event, last: false };
     }
     for (const event of parser.end()) yield { ...event, last: true };

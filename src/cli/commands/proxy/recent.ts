@@ -8,14 +8,14 @@ import { CliError, usage } from "../../runner/errors.ts";
 import { OUTPUT_OPTION } from "../../runner/output-option.ts";
 import { openProxies } from "../open-proxies.ts";
 
-/** Records that `--top` counts, of each proxy. */
+/** Records that `--top` counts, for each proxy. */
 const COUNTED = 10_000;
 
 export const recent = defineCommand({
   name: "recent",
-  summary: "Show what became of the latest requests, and of earlier ones that failed or were slow",
+  summary: "Show the latest requests, and earlier ones that failed or were slow",
   description: [
-    "Every gateway records the requests that are over, without query, fields and body; nothing has to be switched on. The latest ones are there, and for longer those that failed, were rejected, or took four times as long as requests of their route usually do. In a cluster the records of all pods are merged.",
+    "Every gateway records finished requests, without query, header fields and body; nothing has to be switched on. It keeps the latest ones, and for longer those that failed, were rejected, or took four times as long as requests of their route usually do. In a cluster, the records of all pods are merged.",
     "--where is CEL over request.method, request.host, request.path, response.code, response.grpcStatus, route, listener, backend.name, endpoint, duration, reason, error, policy and attempts.",
   ],
   argument: RESOURCE,
@@ -24,10 +24,10 @@ export const recent = defineCommand({
     id: {
       type: "text",
       value: "id",
-      summary: "All about the request with this id or trace id, or the record <worker>-<number>",
+      summary: "Show everything about the request with this id or trace id, or about the record <worker>-<number>",
     },
     where: { type: "text", short: "w", value: "CEL", summary: "Only requests for which this expression is true" },
-    last: { type: "text", value: "time", summary: "Only requests that ended in this time, such as 5m" },
+    last: { type: "text", value: "time", summary: "Only requests that ended within this time, such as 5m" },
     route: {
       type: "text",
       short: "r",
@@ -42,9 +42,13 @@ export const recent = defineCommand({
       min: 1,
       max: COUNTED,
       default: 50,
-      summary: "Show at most so many, the newest",
+      summary: "Show at most this many, the newest",
     },
-    top: { type: "switch", short: "t", summary: "Count requests that ended alike: route, status, and what decided" },
+    top: {
+      type: "switch",
+      short: "t",
+      summary: "Count requests that ended alike: on the same route, with the same status, for the same reason",
+    },
     output: {
       ...OUTPUT_OPTION,
       choices: ["text", "json", "jsonl"],
@@ -60,7 +64,7 @@ export const recent = defineCommand({
       does: "Denied requests of a route, at all pods",
       run: "recent gateway/web -n shop --where 'response.code == 403 && route == \"shop/admin\"'",
     },
-    { does: "What became of a request in an old log line", run: "recent --id 0b8f6c1e-7a3d-4c51-9f5e-0d2b6a4c0013" },
+    { does: "Find the request of an old log line", run: "recent --id 0b8f6c1e-7a3d-4c51-9f5e-0d2b6a4c0013" },
     { does: "As lines of JSON, for scripts", run: "recent --last 1m -o jsonl" },
   ],
   async run(invocation, context) {
@@ -78,7 +82,7 @@ export const recent = defineCommand({
       result.status === "fulfilled" ? [{ pod, answer: result.value }] : [],
     );
     const records = answers.flatMap(({ pod, answer }) => answer.records.map((record) => inPod(record, pod)));
-    // A request is at one of several pods.
+    // Only one of the pods has the request.
     const failure = id !== undefined && records.length > 0 ? undefined : failureOf(outcomes);
     if (answers.length === 0 && failure !== undefined) throw failure;
     records.sort((a, b) => endOf(b) - endOf(a));

@@ -6,18 +6,18 @@ import { CliError, usage } from "../../../runner/errors.ts";
 import { readTrace, type SavedTrace } from "../../../trace/source.ts";
 import { TRACE_FILE } from "./open.ts";
 
-/** Exit code when the traces differ, as of diff(1). */
+/** Exit code when the traces differ, as for diff(1). */
 const DIFFERENT = 1;
 
 export const diff = defineCommand({
   name: "diff",
-  summary: "Show from where on two saved traces differ",
+  summary: "Show where two saved traces begin to differ",
   description: [
-    "Compares the request as received, every decision and what it led to, and the bodies. Prints the first step that differs and everything after it: lines of the first trace with -, of the second with +. Times, ids and ports do not count. Exits with 1 if there is a difference.",
+    "Compares the request as received, every decision and what it led to, and the bodies. Prints the first step that differs and everything after it: lines of the first trace with -, of the second with +. Ignores times, ids and ports. Exits with 1 if there is a difference.",
   ],
   argument: { ...TRACE_FILE, many: true },
   options: {
-    exact: { type: "switch", summary: "Times, ids and ports count too" },
+    exact: { type: "switch", summary: "Compare times, ids and ports too" },
   },
   examples: [
     {
@@ -44,7 +44,7 @@ export const diff = defineCommand({
   },
 });
 
-// Only this command loads what compares.
+// Loaded here, because only this command needs it.
 
 async function compare(before: SavedTrace, after: SavedTrace, exact: boolean): Promise<TraceDifference> {
   const { traceDifference } = await import("../../../../report/trace-diff.ts");

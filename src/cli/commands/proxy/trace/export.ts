@@ -24,8 +24,8 @@ export const exportCommand = defineCommand({
   name: "export",
   summary: "Convert a saved trace for other tools, without secrets",
   description: [
-    "html: one page for a colleague, at most 300 KiB and without scripts: outcome, decisions, events on a line of time, what each changed. har: an HTTP Archive for the network panel of a browser. curl: a command that sends the request again.",
-    "Secrets are redacted also if the trace was recorded with --reveal; bodies are not changed. Writes to standard output.",
+    "html: one page for a colleague, at most 300 KiB and without scripts: outcome, decisions, a timeline of events, and what each changed. har: an HTTP Archive for the network panel of a browser. curl: a command that sends the request again.",
+    "Secrets are redacted even if the trace was recorded with --reveal; bodies are not changed. Writes to standard output.",
   ],
   argument: TRACE_FILE,
   options: {

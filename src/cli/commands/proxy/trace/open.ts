@@ -2,7 +2,7 @@ import { type Command, defineCommand } from "../../../runner/define-command.ts";
 import { FORMAT_OPTIONS, formatOf, present } from "../../../trace/present.ts";
 import { sourceOfFile, type TraceView } from "../../../trace/source.ts";
 
-/** What may stand for a trace file on a command line. */
+/** The argument that names a trace file. */
 export const TRACE_FILE = {
   name: "file",
   summary: "A file of --save, the output of --raw, or the text of the event stream; - reads standard input",
@@ -14,7 +14,7 @@ export const openCommand = (loadTraceView: () => Promise<TraceView>): Command =>
   defineCommand({
     name: "open",
     summary: "Show a saved trace",
-    description: ["Shows it as `watch` shows a trace while it happens: on a terminal in the full-screen view."],
+    description: ["Shows it as `watch` shows a live trace: on a terminal, in the full-screen view."],
     argument: TRACE_FILE,
     options: FORMAT_OPTIONS,
     examples: [

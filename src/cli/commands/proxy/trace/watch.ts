@@ -34,7 +34,7 @@ export const watchCommand = (loadTraceView: () => Promise<TraceView>): Command =
         type: "text",
         value: "file",
         completes: "file",
-        summary: "Also save the trace to this file; - writes it to standard output, and nothing else",
+        summary: "Also save the trace to this file; - writes it to standard output instead of showing it",
       },
       port: {
         type: "integer",
@@ -62,18 +62,18 @@ export const watchCommand = (loadTraceView: () => Promise<TraceView>): Command =
         value: "count",
         min: 1,
         max: 1_000_000,
-        summary: "With --follow: requests (default 20)",
+        summary: "With --follow: how many requests (default 20)",
       },
       for: { type: "text", value: "time", summary: "With --follow: how long at most, up to 1h (default 30s)" },
       where: {
         type: "text",
         value: "cel",
-        summary: "With --follow: only requests of whose outcome this CEL expression is true, as in `recent`",
+        summary: "With --follow: only requests for whose outcome this CEL expression is true, as in `recent`",
       },
       bodies: {
         type: "text",
         value: "size",
-        summary: "With --follow: bytes of each body, such as 4KiB (default none)",
+        summary: "With --follow: how much of each body, such as 4KiB (default none)",
       },
       candidates: { type: "switch", summary: "With --follow: say why other routes were not selected" },
       reveal: { type: "switch", summary: "Show header values that hold secrets, such as authorization and cookie" },
@@ -154,7 +154,7 @@ export const watchCommand = (loadTraceView: () => Promise<TraceView>): Command =
     },
   });
 
-/** Requests that `--follow` shows, unless more are asked for. */
+/** Requests that `--follow` shows by default. */
 const FOLLOWED = 20;
 
 interface FollowWords extends TargetWords {
@@ -190,7 +190,7 @@ async function follow(words: FollowWords, format: Format | undefined, context: C
     const followed = await Promise.all(
       all.map(async (proxy) => ({ pod: proxy.pod?.name, events: await openFollow(proxy, request) })),
     );
-    // Only this option loads what prints it.
+    // Loaded here, because only this option needs it.
     const { printFollowed } = await import("../../../trace/follow.ts");
     await printFollowed(followed, { count, json: format === "json" }, context);
   } finally {
