@@ -19,8 +19,8 @@ ${sections.join("\n\n")}
 `;
 }
 
-function severity({ isNote }: { readonly isNote?: (...found: never[]) => boolean }): string {
-  return isNote === undefined ? "warning" : isNote.length === 0 ? "note" : "warning or note";
+function severity({ isNote }: { readonly isNote?: unknown }): string {
+  return isNote === undefined ? "warning" : isNote === true ? "note" : "warning or note";
 }
 
 function remedyText({ file, objects }: (typeof LINTS)[keyof typeof LINTS]["remedy"]): string {
