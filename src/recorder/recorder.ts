@@ -223,7 +223,7 @@ export class Recorder {
 export function isFailure({ reason, status, grpcStatus }: SlotFields): boolean {
   // The gateway sends redirects and other responses, too, for reasons of its own.
   const ended = reason > reasonNumber("DirectResponse") && (status === 0 || status >= 400);
-  return ended || status >= 500 || GRPC_FAILURES.has(grpcStatus);
+  return ended || status >= 500 || (grpcStatus !== NO_GRPC_STATUS && GRPC_FAILURES.has(grpcStatus));
 }
 
 interface Left {
