@@ -1,7 +1,7 @@
 import { EPOCH, fence, type RecorderMemory, storeInOrder, USED } from "./memory.ts";
 
 /** Bytes of one name at most; longer ones are cut. */
-const MAX_NAME = 1024;
+export const MAX_NAME = 1024;
 /** Names of one record at most. */
 const PER_RECORD = 8;
 /** The share of the memory for names that clients choose: hosts and methods. */

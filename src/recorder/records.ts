@@ -413,9 +413,7 @@ class RecordView implements Activation {
   }
 
   get #decider(): Decider | undefined {
-    const text = this.#name("decider");
-    // A text that was cut is not JSON any more.
-    return text?.endsWith("}") ? (JSON.parse(text) as Decider) : undefined;
+    return parsed(this.#name("decider"));
   }
 
   get #id(): string | undefined {
@@ -446,6 +444,15 @@ class RecordView implements Activation {
     const { trace0, trace1, trace2, trace3 } = this.#reader.fields;
     const id = [trace0, trace1, trace2, trace3].map((word) => word.toString(16).padStart(8, "0")).join("");
     return /[^0]/.test(id) ? id : undefined;
+  }
+}
+
+/** Undefined if the text is not JSON, because a name has no room for all of it. */
+function parsed(decider = ""): Decider | undefined {
+  try {
+    return JSON.parse(decider) as Decider;
+  } catch {
+    return undefined;
   }
 }
 
