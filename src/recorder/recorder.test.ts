@@ -76,6 +76,9 @@ test("the address of a client is recorded only where the configuration wants it"
   const addresses = [
     ["192.0.2.7", "192.0.2.7:4711"],
     ["2001:db8::1", "[2001:db8::1]:4711"],
+    // Addresses that embed one of IPv4, in NAT64 and 6to4.
+    ["64:ff9b::c000:207", "[64:ff9b::c000:207]:4711"],
+    ["2002:c000:207::1", "[2002:c000:207::1]:4711"],
   ] as const;
   for (const [address, shown] of addresses) {
     const clients = [true, false].map((clientAddress) => {

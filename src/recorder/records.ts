@@ -436,8 +436,7 @@ class RecordView implements Activation {
     if (clientPort === 0) return undefined;
     const bytes = Buffer.alloc(16);
     for (const [index, word] of [client0, client1, client2, client3].entries()) bytes.writeUInt32BE(word, 4 * index);
-    const isMapped = client0 === 0 && client1 === 0 && client2 === 0xffff;
-    return formatHostPort(isMapped ? bytes.subarray(12).join(".") : addressOfBytes(bytes), clientPort);
+    return formatHostPort(addressOfBytes(bytes), clientPort);
   }
 
   get #traceId(): string | undefined {
