@@ -14,7 +14,6 @@ export const ROOMS: readonly string[] = [
   "net",
   "cel",
   "trace",
-  "report",
   "telemetry",
   "recorder",
   "tls",
@@ -27,6 +26,7 @@ export const ROOMS: readonly string[] = [
   "proxy",
   "rehearsal",
   "worker",
+  "report",
   "admin",
   "kube",
   "xds",
@@ -37,7 +37,7 @@ export const ROOMS: readonly string[] = [
 ];
 /** The rooms that serve requests. Those in VIEWS see them only through snapshots and the admin interface. */
 const DATA_PLANE = ["net", "tls", "http", "upstream", "policies", "proxy", "worker"];
-const VIEWS = ["admin", "cli", "tui"];
+const VIEWS = ["report", "admin", "cli", "tui"];
 /** `import()` that may point upwards: a command loads the terminal library only when a terminal is to be drawn on. */
 const LAZY_UPWARDS: Readonly<Record<string, readonly string[]>> = { cli: ["tui"] };
 /** Libraries that only some rooms may import, because they are large or tie the code to one place. */

@@ -1,4 +1,4 @@
-import { fieldsOf } from "../base/fields.ts";
+import { fieldsOf, jsonOf } from "../base/fields.ts";
 import type { ResourceName } from "./resources.ts";
 
 /** The API server, as an authenticated user. Paths are those of the Kubernetes API, such as `/api/v1/namespaces`. */
@@ -79,13 +79,13 @@ export class PodConnectionError extends Error {
  * `path`: with its query.
  */
 export function kubeError(status: number, body: string, method: Method, path: string): KubeError {
-  let object: unknown;
-  try {
-    object = JSON.parse(body);
-  } catch {
-    // Not JSON: the text is the message.
-  }
-  return statusError(object, status, body.trim() || `${method} ${path}: status ${status}`, accessOf(method, path));
+  // If it is not JSON, the text is the message.
+  return statusError(
+    jsonOf(body),
+    status,
+    body.trim() || `${method} ${path}: status ${status}`,
+    accessOf(method, path),
+  );
 }
 
 /** The error that a Status object describes, whose message is `text` if it has none. */

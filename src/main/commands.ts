@@ -3,6 +3,7 @@ import { completionCommand, helpCommand } from "../cli/runner/builtin.ts";
 import { write } from "../cli/runner/context.ts";
 import { type Command, defineCommand, type Program } from "../cli/runner/define-command.ts";
 import { usage } from "../cli/runner/errors.ts";
+import { OUTPUT_OPTION } from "../cli/runner/output-option.ts";
 import { isReadOnce } from "../config/parse/inputs.ts";
 import type { CheckFormat } from "./check.ts";
 import { HarmlessSignals } from "./harmless-signals.ts";
@@ -71,11 +72,9 @@ const check = defineCommand({
       summary: "Cases: requests, and what the configuration should do with them",
     },
     output: {
-      type: "text",
-      short: "o",
-      value: "format",
+      ...OUTPUT_OPTION,
       choices: ["text", "json", "junit", "github"],
-      invalid: (value: string) => `output format "${value}" not supported`,
+
       summary:
         "Output format (default text); junit is for the results of --expect, github for annotations of GitHub Actions",
     },
@@ -120,11 +119,11 @@ const explain = defineCommand({
       run: "explain -f gateway.yaml --assume response=503 -- http://shop.example/",
     },
   ],
-  async run({ options: { file, assume, source }, rest = [] }, context) {
+  async run({ options: { file, assume, source, output }, rest = [] }, context) {
     if (file === undefined) throw usage("explain needs a file", EXPLAIN_USAGE);
     if (rest.length === 0) throw usage("explain needs a URL after --", EXPLAIN_USAGE);
     const { explainFile } = await import("./explain.ts");
-    return explainFile({ file, assume, source, request: rest }, context);
+    return explainFile({ file, assume, source, json: context.json || output === "json", request: rest }, context);
   },
 });
 

@@ -358,7 +358,7 @@ test("of routes that delegate to one that responds itself, only the choices that
   const policies = { authorization: { rules: [{ deny: "true" }] } };
   const routeGroups = ["a", "b"].map((name) => ({ name, routes: [{ name: `in-${name}`, policies, backends: two }] }));
   await writeFile(file, stringify({ binds: [{ port: 8080, listeners: [{ routes }] }], routeGroups }));
-  const { stdout } = await invokeProgram(tracegate, ["explain", "-f", file, "--json", "--", "http://a/"]);
+  const { stdout } = await invokeProgram(tracegate, ["explain", "-f", file, "-o", "json", "--", "http://a/"]);
   const { outcomes } = JSON.parse(stdout) as Explained;
   assert.deepEqual(
     outcomes.map(({ given, share, route, status }) => [given, share, route, status]),

@@ -18,6 +18,8 @@ interface ExplainOptions {
   readonly file: string;
   readonly assume: readonly string[];
   readonly source: string | undefined;
+  /** Prints JSON, not a tree. */
+  readonly json: boolean;
   /** Words after `--`. */
   readonly request: readonly string[];
 }
@@ -32,7 +34,7 @@ export async function explainFile(options: ExplainOptions, context: Context): Pr
       throw asUsage(error);
     });
     const placed = inFile(explained, locating(file, context.env));
-    return await printExplanation({ generation: null, ...placed }, question.request, context.json, context);
+    return await printExplanation({ generation: null, ...placed }, question.request, options.json, context);
   } finally {
     rehearsal.close();
   }

@@ -3,7 +3,7 @@
  * docs/explain.md. Assumptions have two spellings: texts such as `extAuthz=deny`, and an object such as `{"extAuthz": "deny"}`, whose
  * values may be texts too.
  */
-import { type Fields, isObject } from "../base/fields.ts";
+import { type Fields, isObject, jsonOf } from "../base/fields.ts";
 import { suggest } from "../base/suggest.ts";
 import { isShadowable } from "../policies/contract/shadow.ts";
 import { REQUEST_ORDER } from "../policies/order.ts";
@@ -292,17 +292,8 @@ const TEXTS: ReadonlySet<string> = new Set<AssumptionName>(["backend", "body", "
 
 function readValue(name: AssumptionName, value: unknown): unknown {
   if (typeof value !== "string" || TEXTS.has(name)) return ASSUMPTIONS[name].read(value);
-  return ASSUMPTIONS[name].read(jsonOf(value) ?? value);
-}
-
-/** A number or an object as JSON; undefined for any other text. */
-function jsonOf(text: string): unknown {
-  if (!/^\s*[{\d]/.test(text)) return undefined;
-  try {
-    return JSON.parse(text) as unknown;
-  } catch {
-    return undefined;
-  }
+  const mayBeData = /^\s*[{\d]/.test(value);
+  return ASSUMPTIONS[name].read((mayBeData ? jsonOf(value) : undefined) ?? value);
 }
 
 export function isAssumption(name: string): name is AssumptionName {

@@ -1,3 +1,4 @@
+import { isObject, jsonOf } from "../../base/fields.ts";
 import type { RecordAnswer } from "../../recorder/records.ts";
 import type { Explanation } from "../../rehearsal/explanation.ts";
 import type { Question } from "../../rehearsal/question.ts";
@@ -91,14 +92,8 @@ export class AdminClient {
   }
 
   /** Traces the next request that the gateway handles. Opens the stream at once; `opened` settles when it waits. */
-  trace({ expression, token, reveal, bodies, duration, signal }: TraceRequest = {}): TraceStream {
-    const query = new URLSearchParams();
-    if (expression !== undefined && expression !== "") query.set("expression", expression);
-    if (token !== undefined) query.set("token", token);
-    if (reveal === true) query.set("reveal", "true");
-    if (bodies !== undefined) query.set("bodies", String(bodies));
-    if (duration !== undefined) query.set("duration", duration);
-    const path = withQuery("/debug/trace", query);
+  trace({ signal, ...request }: TraceRequest = {}): TraceStream {
+    const path = withQuery("/debug/trace", wordsOf(request));
     return new TraceStream((stop) => this.#open({ method: "POST", path, signal: stop, timeout: TIMEOUT }), signal);
   }
 
@@ -131,7 +126,7 @@ export class AdminClient {
     try {
       return await this.#records(`/requests/${encodeURIComponent(id)}`, options);
     } catch (error) {
-      const none = error instanceof AdminClientError && error.status === 404 ? parsed(error.body) : undefined;
+      const none = error instanceof AdminClientError && error.status === 404 ? jsonOf(error.body ?? "") : undefined;
       if (isRecordAnswer(none)) return none;
       throw error;
     }
@@ -161,11 +156,12 @@ export class AdminClient {
   }
 
   /** A gzipped pprof CPU profile of all threads; takes `seconds` (1–300) to answer. `frequency` in Hz, 1–1000. */
-  cpuProfile(seconds: number, options: CallOptions & { readonly frequency?: number } = {}): Promise<Uint8Array> {
-    const query = new URLSearchParams({ seconds: String(seconds) });
-    if (options.frequency !== undefined) query.set("frequency", String(options.frequency));
-    const path = withQuery("/debug/pprof/profile", query);
-    return this.#bytes({ method: "GET", path, timeout: seconds * 1000 + TIMEOUT, signal: options.signal });
+  cpuProfile(
+    seconds: number,
+    { frequency, signal }: CallOptions & { readonly frequency?: number } = {},
+  ): Promise<Uint8Array> {
+    const path = withQuery("/debug/pprof/profile", wordsOf({ seconds, frequency }));
+    return this.#bytes({ method: "GET", path, timeout: seconds * 1000 + TIMEOUT, signal });
   }
 
   /** A gzipped pprof heap profile of all threads. */
@@ -206,30 +202,21 @@ export class AdminClient {
 }
 
 function isConfigStatus(value: unknown): value is ConfigStatus {
-  return typeof value === "object" && value !== null && "generation" in value && "synchronized" in value;
+  return isObject(value) && "generation" in value && "synchronized" in value;
 }
 
 function isExplanation(value: unknown): value is Explanation {
-  return typeof value === "object" && value !== null && "outcomes" in value && Array.isArray(value.outcomes);
+  return isObject(value) && Array.isArray(value.outcomes);
 }
 
 function isRecordAnswer(value: unknown): value is RecordAnswer {
-  return typeof value === "object" && value !== null && "records" in value && Array.isArray(value.records);
+  return isObject(value) && Array.isArray(value.records);
 }
 
-/** Parses JSON; undefined if the text is not JSON. */
-function parsed(text = ""): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
-}
-
-/** Without what is absent or false. */
+/** The parameters of a query that are neither absent, empty nor false. */
 function wordsOf(query: object): URLSearchParams {
   const words = new URLSearchParams();
   for (const [name, value] of Object.entries(query))
-    if (value !== undefined && value !== false) words.set(name, String(value));
+    if (value !== undefined && value !== "" && value !== false) words.set(name, String(value));
   return words;
 }

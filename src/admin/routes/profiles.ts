@@ -1,5 +1,6 @@
-import { AdminBadRequest, type AdminPlane } from "../plane/plane.ts";
+import type { AdminPlane } from "../plane/plane.ts";
 import { fileReply } from "../server/reply.ts";
+import { integer } from "./parameters.ts";
 import type { AdminRoute } from "./route.ts";
 
 export const profileRoutes: readonly AdminRoute<Pick<AdminPlane, "cpuProfile" | "heapProfile">>[] = [
@@ -21,12 +22,3 @@ export const profileRoutes: readonly AdminRoute<Pick<AdminPlane, "cpuProfile" | 
     handle: async ({ plane }) => fileReply("heap.pb.gz", await plane.heapProfile()),
   },
 ];
-
-/** An integer parameter from 1 to `most`. */
-function integer(query: URLSearchParams, name: string, fallback: number, most: number): number {
-  const text = query.get(name);
-  if (text === null) return fallback;
-  const value = /^\d{1,6}$/.test(text) ? Number(text) : 0;
-  if (value >= 1 && value <= most) return value;
-  throw new AdminBadRequest(`invalid ${name} ${JSON.stringify(text)}: expected an integer from 1 to ${most}`);
-}

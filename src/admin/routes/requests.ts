@@ -1,6 +1,5 @@
-import { parseDuration } from "../../base/durations.ts";
-import { AdminBadRequest } from "../plane/plane.ts";
 import { jsonReply, type PlainReply } from "../server/reply.ts";
+import { duration, expressionText, flag, integer } from "./parameters.ts";
 import type { AdminCall, AdminRoute } from "./route.ts";
 
 const LIMIT = 50;
@@ -25,18 +24,14 @@ export const requestRoutes: readonly AdminRoute[] = [
 ];
 
 function find({ plane, query }: AdminCall): PlainReply {
-  const text = (name: string): string | undefined => query.get(name) || undefined;
-  const last = text("last");
-  const time = last === undefined ? ALWAYS : parseDuration(last);
-  if (time === undefined) throw new AdminBadRequest(`last=${last} is not a duration such as 5m`);
   return jsonReply(
     plane.requests({
-      where: text("where"),
-      since: Date.now() - time,
-      route: text("route"),
-      errors: flag("errors", text("errors")),
-      slow: flag("slow", text("slow")),
-      limit: limitOf(text("limit")),
+      where: expressionText(query, "where"),
+      since: Date.now() - (duration(query, "last") ?? ALWAYS),
+      route: query.get("route") || undefined,
+      errors: flag(query, "errors"),
+      slow: flag(query, "slow"),
+      limit: integer(query, "limit", LIMIT, MAX_LIMIT),
     }),
   );
 }
@@ -45,16 +40,4 @@ function findOne({ plane, rest }: AdminCall): PlainReply {
   const answer = plane.requestsOf(rest);
   // Its times say how far back the request would have been found.
   return { ...jsonReply(answer), status: answer.records.length > 0 ? 200 : 404 };
-}
-
-function flag(name: string, value: string | undefined): boolean {
-  if (value === undefined || value === "false") return false;
-  if (value === "true") return true;
-  throw new AdminBadRequest(`${name}=${value} is neither true nor false`);
-}
-
-function limitOf(text: string | undefined): number {
-  const limit = Number(text ?? LIMIT);
-  if (Number.isInteger(limit) && limit >= 1 && limit <= MAX_LIMIT) return limit;
-  throw new AdminBadRequest(`limit=${text} is not a number from 1 to ${MAX_LIMIT}`);
 }

@@ -1,7 +1,7 @@
 import { chmod, lstat, unlink } from "node:fs/promises";
 import type { Server } from "node:http";
 import { connect, type ListenOptions } from "node:net";
-import { messageOf } from "../../base/errors.ts";
+import { codeOf, messageOf } from "../../base/errors.ts";
 import { formatHostPort, isWithoutIpv6, type ListenAddress, listenAt } from "../../base/listen-address.ts";
 import type { OwnSockets } from "../../base/own-sockets.ts";
 
@@ -130,10 +130,6 @@ function refused({ name, setting }: ListenTarget, address: string, cause: unknow
     EACCES: `is not permitted to this user; use a port above 1023 or change ${setting}`,
     EADDRNOTAVAIL: `is not an address of this machine; change ${setting}`,
   };
-  const reason = reasons[codeOf(cause)] ?? `cannot be used: ${messageOf(cause)}`;
+  const reason = reasons[codeOf(cause) ?? ""] ?? `cannot be used: ${messageOf(cause)}`;
   return new Error(`${name} server: ${address} ${reason}`, { cause });
-}
-
-function codeOf(error: unknown): string {
-  return error instanceof Error && "code" in error ? String(error.code) : "";
 }

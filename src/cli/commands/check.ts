@@ -3,6 +3,7 @@ import { print } from "../dump/dump.ts";
 import { CLUSTER_OPTIONS } from "../proxy/proxies.ts";
 import { write } from "../runner/context.ts";
 import { defineCommand } from "../runner/define-command.ts";
+import { OUTPUT_OPTION } from "../runner/output-option.ts";
 
 export const check = defineCommand({
   name: "check",
@@ -20,12 +21,10 @@ export const check = defineCommand({
     },
     strict: { type: "switch", summary: "Exit with 1 for warnings too" },
     output: {
-      type: "text",
-      short: "o",
-      value: "format",
+      ...OUTPUT_OPTION,
       default: "text",
       choices: ["text", "json", "yaml"],
-      invalid: (value: string) => `output format "${value}" not supported`,
+
       summary: "Output format",
     },
     ...CLUSTER_OPTIONS,

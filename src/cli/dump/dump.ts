@@ -4,6 +4,7 @@ import { parse, stringify } from "yaml";
 import { fieldsOf, isObject } from "../../base/fields.ts";
 import { type Context, write, writeJson } from "../runner/context.ts";
 import { CliError, describe } from "../runner/errors.ts";
+import { OUTPUT_OPTION } from "../runner/output-option.ts";
 
 /** Keys of dumps; every version writes at least one of them. */
 const SECTIONS = new Set(["binds", "listeners", "routes", "backends", "services", "workloads", "policies", "config"]);
@@ -72,14 +73,11 @@ export function tagged(value: unknown): readonly [string, unknown] | undefined {
 const FORMATS = ["table", "json", "yaml"] as const;
 
 /** `-o, --output` of the commands that print a dump or a part of it. */
-export const OUTPUT_OPTION = {
-  type: "text",
-  short: "o",
-  value: "format",
+export const DUMP_OUTPUT_OPTION = {
+  ...OUTPUT_OPTION,
   default: "table",
   // `short` is what older clients call their default.
   choices: [...FORMATS, "short"],
-  invalid: (value: string) => `output format "${value}" not supported`,
   summary: "Output format: table and short are readable, json and yaml are complete",
 } as const;
 

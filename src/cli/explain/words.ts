@@ -6,10 +6,18 @@ import { assumedByFile } from "../../rehearsal/named-file.ts";
 import type { Question } from "../../rehearsal/question.ts";
 import type { OptionSpecs } from "../runner/define-command.ts";
 import { usage } from "../runner/errors.ts";
+import { OUTPUT_OPTION } from "../runner/output-option.ts";
 
 export const EXPLAIN_OPTIONS = {
   assume: { type: "list", whole: true, value: "name=value", summary: ASSUME_SUMMARY },
   source: { type: "text", value: "address", summary: "Address of the client (default 127.0.0.1)" },
+  output: {
+    ...OUTPUT_OPTION,
+    choices: ["text", "json"],
+    default: "text",
+
+    summary: "Output format: text is a tree, json is complete",
+  },
 } as const satisfies OptionSpecs;
 
 export const EXPLAIN_REST = { name: "[method] url", summary: "The request" };

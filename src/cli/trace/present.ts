@@ -3,17 +3,16 @@ import { traceFileText } from "../../report/trace-file.ts";
 import { type Context, write } from "../runner/context.ts";
 import type { OptionSpecs } from "../runner/define-command.ts";
 import { usage } from "../runner/errors.ts";
+import { OUTPUT_OPTION } from "../runner/output-option.ts";
 import { TraceFile } from "./save.ts";
 import type { TraceItem, TraceSource, TraceView } from "./source.ts";
 
 /** Options that choose how a trace is shown. */
 export const FORMAT_OPTIONS = {
   output: {
-    type: "text",
-    short: "o",
-    value: "format",
+    ...OUTPUT_OPTION,
     choices: ["text", "json", "jsonl"],
-    invalid: (value: string) => `output format "${value}" not supported`,
+
     summary:
       "Print a line per event instead of opening the full-screen view: text is readable, json and jsonl are one event per line",
   },

@@ -1,4 +1,5 @@
 import { GatewayError } from "../../base/errors.ts";
+import { fieldsOf, jsonOf } from "../../base/fields.ts";
 import { type Callout, reasonOf } from "../../upstream/callouts/callout.ts";
 import { type CalloutResponse, NEEDS_BODY } from "../../upstream/callouts/http-call.ts";
 import type { Callouts } from "../contract/deps.ts";
@@ -51,7 +52,7 @@ export class TokenEndpoint {
    */
   async request(grant: Form, calloutContext: CalloutContext, type?: string): Promise<IssuedToken> {
     const response = await this.#call(grant, calloutContext);
-    const answer = parse(response.body);
+    const answer = fieldsOf(jsonOf(Buffer.from(response.body).toString()));
     if (response.status < 200 || response.status > 299) throw rejection(response.status, answer);
     const { access_token: token, token_type: tokenType, issued_token_type: issued, expires_in: expires } = answer;
     if (typeof token !== "string" || token === "")
@@ -110,13 +111,4 @@ function printable(value: unknown): string {
   return String(value)
     .slice(0, MAX_CODE)
     .replace(/[^\x20-\x7e]/g, "?");
-}
-
-function parse(body: Uint8Array): Readonly<Record<string, unknown>> {
-  try {
-    const value: unknown = JSON.parse(Buffer.from(body).toString());
-    return typeof value === "object" && value !== null ? { ...value } : {};
-  } catch {
-    return {};
-  }
 }

@@ -1,3 +1,4 @@
+import { jsonOf } from "../../base/fields.ts";
 import type { ConfigPath } from "../contract/policy-error.ts";
 import { defined, type Resolver } from "../contract/resolver.ts";
 import type { Oidc, OidcInput } from "./schema.ts";
@@ -87,12 +88,8 @@ function readDiscovery(text: string, issuer: string, path: ConfigPath, resolver:
 }
 
 function parse(text: string): Discovery | undefined {
-  try {
-    const value: unknown = JSON.parse(text);
-    return typeof value === "object" && value !== null ? value : undefined;
-  } catch {
-    return undefined;
-  }
+  const value = jsonOf(text);
+  return typeof value === "object" && value !== null ? value : undefined;
 }
 
 function isUrl(value: unknown): boolean {

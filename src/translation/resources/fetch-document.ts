@@ -1,3 +1,4 @@
+import { jsonOf } from "../../base/fields.ts";
 import { getHeader } from "../../http/message/message.ts";
 import { reasonOf } from "../../upstream/callouts/callout.ts";
 import type { Fetch } from "../../upstream/callouts/fetch.ts";
@@ -63,10 +64,6 @@ function isKey(key: { readonly kty?: unknown } | null): boolean {
 }
 
 function objectIn(text: string): { readonly keys?: unknown; readonly jwks_uri?: unknown } | undefined {
-  try {
-    const value: unknown = JSON.parse(text);
-    return typeof value === "object" && value !== null ? value : undefined;
-  } catch {
-    return undefined;
-  }
+  const value = jsonOf(text);
+  return typeof value === "object" && value !== null ? value : undefined;
 }

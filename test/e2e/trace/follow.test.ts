@@ -202,7 +202,7 @@ suite("following requests, with two workers", () => {
       "where=response.code >>= 500": /^where: [\s\S]*response\.code >>= 500\n\s*\^ line 1, column 16/,
       "where=nothing == 1": /^where: [\s\S]*nothing/,
       "expression=request.path ==": /^invalid expression: [\s\S]*\^/,
-      "count=0": /^invalid count "0": expected a number from 1 to 1000000\n$/,
+      "count=0": /^invalid count "0": expected an integer from 1 to 1000000\n$/,
       "for=2h": /^invalid for "2h": expected a duration such as 30s, at most 1h\n$/,
       "bodies=1MiB": /^invalid bodies "1MiB": expected bytes or a size such as 4KiB, at most 64KiB\n$/,
       "candidates=yes": /^invalid candidates "yes": expected true or false\n$/,

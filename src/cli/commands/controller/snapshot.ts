@@ -2,6 +2,7 @@ import { print } from "../../dump/dump.ts";
 import { adminResult } from "../../proxy/admin.ts";
 import { defineCommand } from "../../runner/define-command.ts";
 import { usage } from "../../runner/errors.ts";
+import { OUTPUT_OPTION } from "../../runner/output-option.ts";
 import { CONTROLLER_OPTIONS } from "./options.ts";
 
 const SNAPSHOTS = ["objects", "gateways", "proxies"] as const;
@@ -14,12 +15,10 @@ export const controllerSnapshot = defineCommand({
   options: {
     ...CONTROLLER_OPTIONS,
     output: {
-      type: "text",
-      short: "o",
-      value: "format",
+      ...OUTPUT_OPTION,
       default: "json",
       choices: ["json", "yaml"],
-      invalid: (value: string) => `output format "${value}" not supported`,
+
       summary: "Output format",
     },
   },

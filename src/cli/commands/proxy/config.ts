@@ -1,4 +1,4 @@
-import { OUTPUT_OPTION, print, readDump, table } from "../../dump/dump.ts";
+import { DUMP_OUTPUT_OPTION, print, readDump, table } from "../../dump/dump.ts";
 import { type EndpointRow, endpointRows } from "../../dump/endpoints.ts";
 import { type SectionName, sectionItems, sectionTable, summarize } from "../../dump/summary.ts";
 import { adminResult } from "../../proxy/admin.ts";
@@ -14,7 +14,7 @@ const MATCHES_HELP =
 const DUMP_OPTIONS = {
   ...TARGET_OPTIONS,
   file: fileOption("Read a dump saved from /config_dump (- reads standard input)"),
-  output: OUTPUT_OPTION,
+  output: DUMP_OUTPUT_OPTION,
 } as const satisfies OptionSpecs;
 
 export const configAll = defineCommand({

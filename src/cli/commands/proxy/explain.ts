@@ -1,5 +1,6 @@
 import { readFileSync } from "node:fs";
 import { messageOf } from "../../../base/errors.ts";
+import { fieldsOf, jsonOf } from "../../../base/fields.ts";
 import type { ExplainRefusal } from "../../../rehearsal/explanation.ts";
 import { printExplanation } from "../../explain/print.ts";
 import { EXPLAIN_OPTIONS, EXPLAIN_REST, questionOf } from "../../explain/words.ts";
@@ -26,15 +27,6 @@ export const explain = defineCommand({
       value: "file",
       completes: "file",
       summary: "Explain with this configuration in place of the one in effect; it cannot name files or variables",
-    },
-    output: {
-      type: "text",
-      short: "o",
-      value: "format",
-      choices: ["text", "json"],
-      default: "text",
-      invalid: (value: string) => `output format "${value}" not supported`,
-      summary: "Output format: text is a tree, json is complete",
     },
   },
   examples: [
@@ -76,17 +68,8 @@ function readConfig(path: string): string {
 
 /** The proxy says what is wrong with the question, and what to write. */
 function badQuestion(status: number, body: string): CliError {
-  const refusal = refusalOf(body);
-  if (refusal === undefined) return new CliError("failure", `unexpected status code: ${status}`, { why: body });
-  const { code, message, hint } = refusal.error;
+  const { error } = fieldsOf(jsonOf(body)) as Partial<ExplainRefusal>;
+  if (error === undefined) return new CliError("failure", `unexpected status code: ${status}`, { why: body });
+  const { code, message, hint } = error;
   return code === "question" ? usage(message, hint) : new CliError("failure", message);
-}
-
-function refusalOf(body: string): ExplainRefusal | undefined {
-  try {
-    const value = JSON.parse(body) as Partial<ExplainRefusal> | null;
-    return value?.error === undefined ? undefined : { error: value.error };
-  } catch {
-    return undefined;
-  }
 }

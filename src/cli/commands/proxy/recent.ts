@@ -5,6 +5,7 @@ import { groupsOf, groupTable, type PodRecord, recordDetails, recordTable } from
 import { write, writeJson } from "../../runner/context.ts";
 import { defineCommand } from "../../runner/define-command.ts";
 import { CliError, usage } from "../../runner/errors.ts";
+import { OUTPUT_OPTION } from "../../runner/output-option.ts";
 import { openProxies } from "../open-proxies.ts";
 
 /** Records that `--top` counts, of each proxy. */
@@ -45,12 +46,10 @@ export const recent = defineCommand({
     },
     top: { type: "switch", short: "t", summary: "Count requests that ended alike: route, status, and what decided" },
     output: {
-      type: "text",
-      short: "o",
-      value: "format",
+      ...OUTPUT_OPTION,
       choices: ["text", "json", "jsonl"],
       default: "text",
-      invalid: (value: string) => `output format "${value}" not supported`,
+
       summary: "Output format: text has a line for each request, jsonl a line of JSON",
     },
   },

@@ -1,6 +1,6 @@
 import { type Fields, fieldsOf } from "../../../base/fields.ts";
 import type { ControllerOptions, ProxySync } from "../../cluster/status.ts";
-import { list, OUTPUT_OPTION, print, text } from "../../dump/dump.ts";
+import { DUMP_OUTPUT_OPTION, list, print, text } from "../../dump/dump.ts";
 import { adminResult } from "../../proxy/admin.ts";
 import { chooseTarget, type Proxies, RESOURCE, TARGET_OPTIONS, type TargetWords } from "../../proxy/proxies.ts";
 import type { Context } from "../../runner/context.ts";
@@ -21,7 +21,7 @@ export const status = defineCommand({
     ...TARGET_OPTIONS,
     "all-namespaces": { type: "switch", short: "A", summary: "The Gateways of all namespaces" },
     ...ASKED_CONTROLLER,
-    output: OUTPUT_OPTION,
+    output: DUMP_OUTPUT_OPTION,
   },
   examples: [
     { does: "Is the last change of the file in effect?", run: "proxy status" },

@@ -1,0 +1,58 @@
+/** Parameters of admin endpoints. An invalid value throws AdminBadRequest, which says what is expected. */
+import { parseDuration } from "../../base/durations.ts";
+import { AdminBadRequest } from "../plane/plane.ts";
+
+const MAX_EXPRESSION = 4096;
+const SIZE = /^(\d{1,9})(|B|KiB|MiB)$/;
+const UNITS: Readonly<Record<string, number>> = { "": 1, B: 1, KiB: 1024, MiB: 1024 * 1024 };
+
+/** The text of a CEL expression; undefined if it is absent or empty. */
+export function expressionText(query: URLSearchParams, name: string): string | undefined {
+  const text = query.get(name) ?? "";
+  if (text.length > MAX_EXPRESSION)
+    throw new AdminBadRequest(`invalid ${name}: longer than ${MAX_EXPRESSION} characters`);
+  return text === "" ? undefined : text;
+}
+
+/** false if it is absent. */
+export function flag(query: URLSearchParams, name: string): boolean {
+  const text = query.get(name) ?? "false";
+  if (text !== "true" && text !== "false") throw invalid(name, text, "true or false");
+  return text === "true";
+}
+
+/** An integer from 1 to `most`. */
+export function integer(query: URLSearchParams, name: string, fallback: number, most: number): number {
+  const text = query.get(name);
+  if (text === null) return fallback;
+  const value = /^\d{1,7}$/.test(text) ? Number(text) : 0;
+  if (value < 1 || value > most) throw invalid(name, text, `an integer from 1 to ${most}`);
+  return value;
+}
+
+/** Bytes, at most `most`, a size such as `2MiB`; `fallback` is a size too. */
+export function size(query: URLSearchParams, name: string, fallback: string, most: string): number {
+  const text = query.get(name) ?? fallback;
+  const bytes = bytesOf(text);
+  if (!(bytes <= bytesOf(most))) throw invalid(name, text, `bytes or a size such as 4KiB, at most ${most}`);
+  return bytes;
+}
+
+function bytesOf(text: string): number {
+  const [, number, unit = ""] = SIZE.exec(text) ?? [];
+  return Number(number) * (UNITS[unit] ?? Number.NaN);
+}
+
+/** Milliseconds, undefined if it is absent; from 1 to `most`, a duration such as `24h`. Without `most`, any duration is valid. */
+export function duration(query: URLSearchParams, name: string, most?: string): number | undefined {
+  const text = query.get(name);
+  if (text === null) return undefined;
+  const ms = parseDuration(text);
+  if (ms === undefined || (most !== undefined && (ms < 1 || ms > Number(parseDuration(most)))))
+    throw invalid(name, text, `a duration such as 30s${most === undefined ? "" : `, at most ${most}`}`);
+  return ms;
+}
+
+function invalid(name: string, text: string, expected: string): AdminBadRequest {
+  return new AdminBadRequest(`invalid ${name} ${JSON.stringify(text)}: expected ${expected}`);
+}
