@@ -6,9 +6,9 @@ import { projectFiles, readText } from "./lib/files.ts";
 import type { Result } from "./lib/report.ts";
 import { withoutComments } from "./lib/source.ts";
 
-const REPEATED = "a failure that repeats with the same text is no news; whatever the text says";
+const REPEATED = "a failure with the same text as before is not reported again, whatever the text says";
 
-/** Files that may, each with the reason why there is nothing better. */
+/** Files that may decide by a sentence, each with the reason. */
 const EDGES: ReadonlyMap<string, string> = new Map([
   ["src/config/parse/yaml-errors.ts", "the YAML library has one code for a dozen mistakes"],
   ["src/kube/client.ts", "the error channel of a forwarded port carries a text only"],
@@ -20,9 +20,9 @@ const EDGES: ReadonlyMap<string, string> = new Map([
   ["src/xds/server/proxy-stream.ts", REPEATED],
 ]);
 
-/** An expression that is a sentence: a field or variable `message`, or what makes one of an error. */
+/** An expression for a sentence: a field or variable `message`, or a function that makes a text of an error. */
 const SENTENCE = String.raw`(?:\b(?:message|stack)\b|\b(?:messageOf|reasonOf|withCause|asError|String)\(\w*(?:error|thrown|cause|failure)\w*\))`;
-/** What is no question about the words: whether there are any, and where their lines end. */
+/** Comparisons that do not ask about the words: with nothing, or with the empty text. */
 const ABSENT = String.raw`(?!\s*(?:""|undefined\b|null\b))`;
 
 const DECISIONS: readonly RegExp[] = [

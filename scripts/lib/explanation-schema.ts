@@ -26,10 +26,10 @@ const STEPS = { type: "array", items: { $ref: "#/$defs/step" } } as const;
 
 export const step: Docs<Step> = {
   kind: { schema: { enum: Object.keys(KINDS) }, text: "what decided or was chosen" },
-  name: { schema: text, text: "its name as people know it, or its expression" },
+  name: { schema: text, text: "its name for people, or its expression" },
   key: {
     schema: text,
-    text: "of a route, or a listener that has lost: its key, as in the dump of the configuration",
+    text: "only of a route, or a listener that lost: its key, as in the dump of the configuration",
     optional: true,
   },
   result: {

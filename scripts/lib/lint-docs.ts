@@ -8,19 +8,19 @@ export function lintPage(): string {
   );
   return `# Lints
 
-What is valid and most likely not intended. \`tracegate check\` finds it in a file: a finding has a code, a position, a text and often the
-places that explain it. Warnings do not make a configuration invalid; with \`--strict\` they are errors. Of a note the effect is often
-intended. [check.md](check.md) explains the command.
+A lint finds what is valid, but most likely not intended. \`tracegate check\` looks for it in a file: each finding has a code, a position, a
+text and often the places that explain it. Warnings do not make a configuration invalid; with \`--strict\` they are errors. A note is about
+an effect that is often intended. [check.md](check.md) explains the command.
 
-On Kubernetes the controller finds the same in objects, and says so in the condition \`tracegate.dev/Findings\` of their status;
-[\`tgctl check gateway/NAME\`](tgctl.md) lists it. Where something of Kubernetes says or prevents it already, there is no such finding.
+On Kubernetes, the controller looks for the same in objects and reports it in the condition \`tracegate.dev/Findings\` of their status;
+[\`tgctl check gateway/NAME\`](tgctl.md) lists these findings. There is none where Kubernetes itself already reports or prevents the problem.
 
 ${sections.join("\n\n")}
 `;
 }
 
-function severity({ isNote }: { readonly isNote?: (...found: never[]) => boolean }): string {
-  return isNote === undefined ? "warning" : isNote.length === 0 ? "note" : "warning or note";
+function severity({ isNote }: { readonly isNote?: unknown }): string {
+  return isNote === undefined ? "warning" : isNote === true ? "note" : "warning or note";
 }
 
 function remedyText({ file, objects }: (typeof LINTS)[keyof typeof LINTS]["remedy"]): string {

@@ -97,7 +97,7 @@ const EVENTS: Docs = {
             required: ["route", "matched", "reason"],
           },
         },
-        text: "`route`, `matched`, `reason`: why each of the closest won or lost, and some of other hosts; `because`: the rule of precedence by which one lost that matches too; `rule`: the name of the rule that the route is made from; `origin`: where the route was written",
+        text: "`route`, `matched`, `reason`: why each of the closest won or lost, and some of other hosts; `because`: the rule of precedence by which a route that matches too lost; `rule`: the name of the rule that the route is made from; `origin`: where the route was written",
       },
       listeners: {
         schema: {
@@ -108,7 +108,7 @@ const EVENTS: Docs = {
             required: ["listener", "reason"],
           },
         },
-        text: "only if no listener matches the host: `listener`, its key, `name`, `reason`, `origin` of each",
+        text: "only if no listener matches the host: key (`listener`), `name`, `reason` and `origin` of each",
         optional: true,
       },
       group: {
@@ -216,7 +216,7 @@ const EVENTS: Docs = {
       target: { schema: text, text: "`host:port` or `unix:path`" },
       backend: {
         schema: text,
-        text: "name of the backend whose endpoint that is, of a Service such as `shop/web:80`; absent if it has none, and for callouts",
+        text: "name of the backend that `target` is an endpoint of, for a Service such as `shop/web:80`; absent if it has no name, and for callouts",
         optional: true,
       },
     },
@@ -255,7 +255,7 @@ const EVENTS: Docs = {
       error: { schema: nullable("string"), text: "why the request failed, else null" },
       origin: {
         schema: origin,
-        text: "where what `error` is about was written; absent if no part of the configuration decided",
+        text: "where the part of the configuration that caused `error` was written; absent if none did",
         optional: true,
       },
       grpc: {

@@ -85,7 +85,7 @@ function decoded(segment: string): string {
   try {
     return decodeURIComponent(segment);
   } catch {
-    throw new AdminBadRequest(`the path holds an invalid escape: ${segment}`);
+    throw new AdminBadRequest(`the path has an invalid escape: ${segment}`);
   }
 }
 

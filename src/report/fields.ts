@@ -2,6 +2,13 @@ import { type Fields, fieldsOf } from "../base/fields.ts";
 import type { Origin } from "../base/origin.ts";
 import { type KeyedRoute, routeName } from "../trace/route-names.ts";
 
+/** When the request began, as its events have it: ISO 8601 UTC; empty if it could not be read. */
+export function startTimeOf(events: readonly Fields[]): string {
+  const states = events.map(({ message }) => fieldsOf(fieldsOf(message).requestState));
+  const { startTime } = fieldsOf(states.find(({ request }) => request !== undefined)?.request);
+  return typeof startTime === "string" && !Number.isNaN(Date.parse(startTime)) ? new Date(startTime).toISOString() : "";
+}
+
 /** One evaluated route: whether it matched, and why it won or lost. */
 export interface CandidateLine {
   readonly name: string;

@@ -22,12 +22,12 @@ export interface Rejection {
   readonly status?: number;
   readonly error: string;
   readonly code?: ErrorCode | undefined;
-  /** Where what decided was written. */
+  /** Where the part of the configuration that decided was written. */
   readonly origin?: Origin | undefined;
   readonly reason?: Reason | undefined;
   /** Of the client, if it is not TCP. */
   readonly protocol?: "udp";
-  /** Others whose lines were left out, because there were too many. */
+  /** How many other rejections have no line, because there were too many. */
   readonly unreported?: number | undefined;
 }
 

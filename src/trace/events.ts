@@ -46,7 +46,7 @@ export type TraceMessage =
       readonly candidates: readonly Candidate[];
       /** How many routes `evaluatedRoutes` omits, because there are very many: those farthest from a match. */
       readonly omittedRoutes?: number;
-      /** The route group that has the routes; absent: the listener has them. */
+      /** The route group that the routes belong to; absent if they belong to the listener. */
       readonly group?: { readonly name: string; readonly origin?: Origin };
       /** Only if no listener matches the host. */
       readonly listeners?: readonly {
@@ -87,7 +87,7 @@ export type TraceMessage =
   | {
       readonly type: "backendCallStart";
       readonly target: string;
-      /** The backend whose endpoint `target` is, as people call it; absent if it is `target`, and for callouts. */
+      /** Name of the backend that `target` is an endpoint of; absent for callouts, and if it equals `target`. */
       readonly backend?: string;
     }
   | {
@@ -107,7 +107,7 @@ export type TraceMessage =
       readonly type: "requestFinished";
       readonly status: number | null;
       readonly error: string | null;
-      /** Where what `error` is about was written; absent if no part of the configuration decided. */
+      /** Where the part of the configuration that caused `error` was written; absent if none did. */
       readonly origin?: Origin;
       /** Only for gRPC and gRPC-Web calls. */
       readonly grpc?: GrpcEnd;
@@ -205,7 +205,7 @@ export interface Candidate extends KeyedRoute {
   readonly because?: string;
 }
 
-/** With what policies have found, under the names of its variables; secrets are redacted. */
+/** A request, with the findings of policies under the names of their variables; secrets are redacted. */
 export interface RequestState extends Findings {
   readonly request?: {
     readonly method: string;

@@ -11,8 +11,8 @@ export interface TraceFilter {
 }
 
 /**
- * The compiled text of a `where`: CEL over what a request became, for readers of the recorder and for those who follow requests. Throws
- * CelError if it does not compile.
+ * A compiled `where`: CEL over the outcome of a finished request, to search the recorder or to follow requests. Throws CelError if it does
+ * not compile.
  */
 export function compileWhere(where: string, functions: string): Condition {
   return CelEnvironment.defining(functions).compileCondition(where, "record");

@@ -2,11 +2,11 @@ import type { Activation, Condition } from "../cel/index.ts";
 import { compileFilter, compileWhere } from "./filter.ts";
 import { type Outcome, type PostedEvent, type TraceOptions, Tracer, type TraceSink } from "./tracer.ts";
 
-/** Which requests someone follows, in CEL; undefined: every request. */
+/** Chooses the requests to follow, in CEL; undefined: every request. */
 export interface FollowFilter {
   /** Over the request as received. */
   readonly expression?: string | undefined;
-  /** Over what the request became: then its events are held until its end. */
+  /** Over the outcome of the request, so its events are held until it ends. */
   readonly where?: string | undefined;
   /** Definitions of the functions that both may call. */
   readonly functions: string;
@@ -14,24 +14,24 @@ export interface FollowFilter {
 
 /** Events of one request, in their order. */
 export interface FollowedEvents {
-  /** Among the followed ones of this thread, from 1 on. */
+  /** Its number among the followed requests of this thread, from 1. */
   readonly request: number;
   readonly events: readonly PostedEvent[];
   /** No more follow. */
   readonly ended: boolean;
 }
 
-/** Milliseconds for which events wait for others, because a message wakes the main thread. Short enough for someone who watches. */
+/** Milliseconds that events wait to be sent together, because each message wakes the main thread. Too short for a person to notice. */
 const BATCH_MS = 20;
-/** Characters of a batch that is sent at once. */
+/** A batch with this many characters is sent at once. */
 const BATCH_LENGTH = 256 * 1024;
-/** What the requests in progress may hold for `where`: characters of their events, and how many requests have events held. */
+/** Limits of what is held for `where`: characters of events, and requests. */
 const MAX_HELD_LENGTH = 8 * 1024 * 1024;
 const MAX_HELD_REQUESTS = 2000;
 
 /**
- * Someone who follows requests, in one thread: takes the events of each request that the filter chooses. Beyond the bounds of what may be
- * held, a request keeps only its last event and the number of those before.
+ * One stream of followed requests, in one thread: takes the events of each request that the filter chooses. Over the limits of what is held,
+ * a request keeps only its last event and the number of events dropped.
  */
 export class Follower {
   readonly expression: Condition | undefined;
@@ -46,7 +46,7 @@ export class Follower {
   #heldRequests = 0;
   #closed = false;
 
-  /** Does not throw: whoever took the filter from the user has compiled it before. `post` carries events to the main thread. */
+  /** Does not throw: the filter was compiled before, when the user gave it. `post` carries events to the main thread. */
   constructor(filter: FollowFilter, options: TraceOptions, post: (batch: readonly FollowedEvents[]) => void) {
     this.expression = compileFilter(filter);
     this.options = options;
@@ -54,7 +54,7 @@ export class Follower {
     this.#post = post;
   }
 
-  /** Takes the events of a request; `start`: `performance.now()` of it. */
+  /** A sink for the events of one request, which began at `start` (`performance.now()`). */
   begin(start: number): TraceSink {
     const request = ++this.#requests;
     const where = this.#where;
@@ -70,7 +70,7 @@ export class Follower {
     });
   }
 
-  /** Nobody follows any more. Requests in progress need not know. */
+  /** Nobody follows any more. Later events of requests in progress are dropped. */
   close(): void {
     this.#closed = true;
     clearTimeout(this.#timer);
@@ -143,7 +143,7 @@ class Held {
     this.length = 0;
   }
 
-  /** In place of the events that were dropped comes one with their number. */
+  /** The events that are kept; one with a count stands for those that were dropped. */
   all(): readonly PostedEvent[] {
     if (this.#dropped === 0) return this.#events;
     const end = this.#events[0]?.end ?? 0;

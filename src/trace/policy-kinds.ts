@@ -39,12 +39,12 @@ export const EFFECTIVE_NAMES = {
 
 export type PolicyEventKind = keyof typeof EFFECTIVE_NAMES;
 
-/** The kind of policy, as configurations have it, by its name in `effectivePolicy`. */
+/** The kind that configurations use for a policy with this name in `effectivePolicy`. */
 export function writtenPolicy(effective: string): string {
   return { jwt: "jwtAuth", transformation: "transformations" }[effective] ?? effective;
 }
 
-/** The name in `effectivePolicy` of a policy of this kind in shadow, such as `shadowJwtAuth`: its key in policy sets. */
+/** A shadow policy's name in `effectivePolicy` and key in policy sets, such as `shadowJwtAuth`. */
 export function shadowKey<Kind extends string>(kind: Kind): `shadow${Capitalize<Kind>}` {
   return `shadow${kind.charAt(0).toUpperCase()}${kind.slice(1)}` as `shadow${Capitalize<Kind>}`;
 }

@@ -1,7 +1,7 @@
-/** How people call routes, whose keys have more than they need. */
+/** Names of routes for people; their keys are longer. */
 import { formatOrigin, type Origin } from "../base/origin.ts";
 
-/** A route as events have it. */
+/** A route in an event. */
 export interface KeyedRoute {
   /** Its key. */
   readonly route: string;
@@ -11,8 +11,8 @@ export interface KeyedRoute {
 }
 
 /**
- * The name of a route among those with `keys`: of Kubernetes the object and the rule, such as `HTTPRoute shop/web rules[1]` or, if the rule
- * has a name, `HTTPRoute shop/web rule cart`; of a file as much of the key as makes it unique.
+ * The name of a route. In Kubernetes: its object and rule, such as `HTTPRoute shop/web rules[1]` or, if the rule has a name,
+ * `HTTPRoute shop/web rule cart`. In a file: the shortest end of its key that is unique among `keys`.
  */
 export function routeName({ route, rule, origin }: KeyedRoute, keys: readonly string[]): string {
   if (origin?.object === undefined) return shortRoute(route, keys);

@@ -23,9 +23,9 @@ export interface Step {
     | "request"
     | "endpoint"
     | "response";
-  /** As people call it. */
+  /** For people. */
   readonly name: string;
-  /** Its key in the configuration: of routes and listeners that have lost. */
+  /** Its key in the configuration; only of routes, and of listeners that lost. */
   readonly key?: string;
   /** Whether it passed, was chosen or is true; `unknown` depends on what is not known, `notReached` comes after the end. */
   readonly result: "yes" | "no" | "unknown" | "skipped" | "notReached";

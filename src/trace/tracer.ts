@@ -8,7 +8,7 @@ export interface TraceOptions {
   readonly maxBodyBytes: number;
   /** Milliseconds after the start of the request at which the trace ends, however long the request takes; undefined = no bound. */
   readonly maxMs?: number | undefined;
-  /** Say of the routes that were not selected why; computing that takes longer than most requests. Default: true. */
+  /** Say why other routes were not selected, which takes longer to compute than most requests. Default: true. */
   readonly candidates?: boolean;
 }
 
@@ -19,7 +19,7 @@ export interface PostedEvent {
   readonly end: number;
 }
 
-/** What a request became, for expressions; computed when it is asked for. */
+/** The outcome of a request as variables of expressions, computed on demand. */
 export type Outcome = () => Activation;
 
 /** Receives the events of one trace as they happen; undefined ends the trace. `outcome`: only at the end, and only if it is known. */
@@ -40,7 +40,7 @@ export interface TraceSink {
   finish(outcome?: Outcome): void;
 }
 
-/** Emits every event to all sinks. Each is given as much as any of them wants to show. */
+/** Emits every event to all sinks, in the detail that the most demanding of them shows. */
 export function allSinks(first: TraceSink, ...others: readonly TraceSink[]): TraceSink {
   if (others.length === 0) return first;
   const sinks = [first, ...others];
@@ -65,8 +65,8 @@ export function allSinks(first: TraceSink, ...others: readonly TraceSink[]): Tra
 }
 
 /**
- * The sink of a reader that must not see what another reveals: events pass only to say that the request began, how it ended, and how many
- * there were between.
+ * A sink for a reader that must not see what another one reveals: of a request it gets the first event, the last, and the number of those
+ * between.
  */
 export function hiding(sink: TraceSink): TraceSink {
   let hidden = 0;
@@ -153,7 +153,7 @@ export class Tracer implements TraceSink {
   }
 }
 
-/** The message with no more than the options ask for: other readers of the request may have asked for more. */
+/** The message in the detail that the options ask for; another reader of the request may have asked for more. */
 function shown(message: TraceMessage, { maxBodyBytes, candidates = true }: TraceOptions): TraceMessage {
   if (message.type === "routeSelection" && !candidates) {
     const selected = message.candidates.filter(({ route, matched }) => matched && route === message.selectedRoute);

@@ -170,7 +170,9 @@ test("tgctl explain: the proxy of a Gateway says which route a request gets, whe
   const explain = ["explain", "gateway/web", "-n", NS];
   const tree = await output(...explain, "--", `http://${HOST}/green/a`);
   assert.match(tree, new RegExp(`^GET /green/a → 200 · route ${NS}/other · endpoint \\d`));
-  assert.match(tree, new RegExp(`^✓ route other\\S*  .*  HTTPRoute ${NS}/other spec\\.rules\\[0\\]$`, "m"));
+  assert.match(tree, new RegExp(`^✓ listener http  .*  Gateway ${NS}/web spec\\.listeners\\[0\\]$`, "m"));
+  assert.match(tree, new RegExp(`^✓ HTTPRoute ${NS}/other rules\\[0\\]  the only route that matches$`, "m"));
+  assert.match(tree, new RegExp(`^✓ endpoint \\S+  of ${NS}/green:80, status 200`, "m"));
   const none = await tgctl(...explain, "-o", "json", "--", "http://elsewhere.example.com/");
   const { outcomes } = JSON.parse(none.stdout) as Explanation;
   assert.deepEqual([none.code, outcomes.map(({ status }) => status)], [1, [404]]);

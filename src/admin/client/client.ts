@@ -42,11 +42,11 @@ export interface TraceRequest extends CallOptions {
   readonly duration?: string | undefined;
 }
 
-/** Which requests to follow; see docs/trace.md. What is absent is the gateway's default. */
+/** Which requests to follow; see docs/trace.md. The gateway has defaults for absent fields. */
 export interface FollowRequest extends CallOptions {
   /** CEL over the request as received. */
   readonly expression?: string | undefined;
-  /** CEL over what became of the request. */
+  /** CEL over the outcome of the request. */
   readonly where?: string | undefined;
   readonly count?: number | undefined;
   /** A duration such as `30s`. */
@@ -116,12 +116,12 @@ export class AdminClient {
     throw new AdminClientError("protocol", `${this.address} returned something other than an explanation for /explain`);
   }
 
-  /** The records of requests that are over; see docs/recorder.md. */
+  /** The records of finished requests; see docs/recorder.md. */
   async requests(query: RequestsQuery, options: CallOptions = {}): Promise<RecordAnswer> {
     return this.#records(withQuery("/requests", wordsOf(query)), options);
   }
 
-  /** The records of the requests with this id or trace id, or of `<worker>-<number>`; none if the gateway has none any more. */
+  /** The records of the requests with this id or trace id, or the record `<worker>-<number>`; none if it is not kept any more. */
   async requestsOf(id: string, options: CallOptions = {}): Promise<RecordAnswer> {
     try {
       return await this.#records(`/requests/${encodeURIComponent(id)}`, options);

@@ -16,9 +16,7 @@ export interface AdminPlane {
    * @throws AdminUnavailable when the maximum number of traces is open
    */
   openTrace(options: TraceOptions, reader: TraceReader): Promise<TraceHandle>;
-  /**
-   * Sends the events of many requests to `reader`, then calls `reader.end()`. Resolves when it waits. Throws as `openTrace`.
-   */
+  /** Sends the events of many requests to `reader`, then calls `reader.end()`. Resolves once it waits for requests. Throws as `openTrace`. */
   openFollow(options: FollowOptions, reader: FollowReader): Promise<TraceHandle>;
   /**
    * Explains what the gateway would do with a request; `question`: see `Question`.
@@ -27,7 +25,7 @@ export interface AdminPlane {
    */
   explain(question: unknown): Promise<Explanation>;
   /**
-   * The records of requests that are over.
+   * The records of finished requests.
    * @throws AdminBadRequest for an expression that does not compile, and if the recorder is off
    */
   requests(question: RequestsQuestion): RecordAnswer;
@@ -81,13 +79,13 @@ export interface TraceOptions {
 export interface FollowOptions {
   /** CEL over the request as received; undefined: every request. */
   readonly expression?: string;
-  /** CEL over a record of the recorder: what became of the request. */
+  /** CEL over the outcome of the request, as the recorder has it. */
   readonly where?: string;
   /** Requests after which following ends. */
   readonly count: number;
   /** Milliseconds after which it ends. */
   readonly forMs: number;
-  /** Bytes of each body to show at most. */
+  /** Shows at most so many bytes of each body. */
   readonly maxBodyBytes: number;
   /** Say why other routes were not selected. */
   readonly candidates: boolean;

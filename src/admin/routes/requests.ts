@@ -4,7 +4,7 @@ import type { AdminCall, AdminRoute } from "./route.ts";
 
 const LIMIT = 50;
 const MAX_LIMIT = 10_000;
-/** The time that `last` has by default: longer than records last. */
+/** The default of `last`. */
 const ALWAYS = Number.POSITIVE_INFINITY;
 
 export const requestRoutes: readonly AdminRoute[] = [
@@ -12,7 +12,7 @@ export const requestRoutes: readonly AdminRoute[] = [
     path: "/requests",
     methods: ["GET"],
     parameters: ["where", "last", "route", "errors", "slow", "limit"],
-    summary: "what became of the latest requests; where=CEL last=5m route=NAME errors=true slow=true limit=50",
+    summary: "records of the latest requests; where=CEL last=5m route=NAME errors=true slow=true limit=50",
     handle: find,
   },
   {

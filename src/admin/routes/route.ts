@@ -5,7 +5,7 @@ export type AdminMethod = "GET" | "POST" | "PUT";
 
 /** One endpoint of an admin server: data that the server dispatches on and lists at `/`. `Plane`: what it sees of the process. */
 export interface AdminRoute<Plane = AdminPlane> {
-  /** If it ends in `/`, it stands for all paths with one more segment. */
+  /** A path that ends in `/` stands for all paths with one more segment. */
   readonly path: string;
   readonly methods: readonly AdminMethod[];
   /** The response to another method. Default: 405 with the methods. */
@@ -23,7 +23,7 @@ export interface AdminRoute<Plane = AdminPlane> {
 export interface AdminCall<Plane = AdminPlane> {
   readonly plane: Plane;
   readonly method: AdminMethod;
-  /** The last segment of the path, where the route does not name it; otherwise empty. */
+  /** The last segment of the path if the path of the route ends in `/`; otherwise empty. */
   readonly rest: string;
   readonly query: URLSearchParams;
   /** Empty unless the route reads it. */

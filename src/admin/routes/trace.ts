@@ -42,7 +42,7 @@ export const traceRoutes: readonly AdminRoute[] = [
     methods: ["GET", "POST"],
     parameters: ["expression", "where", "count", "for", "bodies", "candidates"],
     summary:
-      "events of many requests (server-sent); expression=<CEL>, where=<CEL over what became of them>, count=<20>, for=<30s>, bodies=<0>, candidates=true",
+      "events of many requests (server-sent); expression=<CEL>, where=<CEL over their outcomes>, count=<20>, for=<30s>, bodies=<0>, candidates=true",
     handle: (call) => {
       const options = followOptions(call.query);
       return streamOf(call, (reader) => call.plane.openFollow(options, reader));
@@ -50,7 +50,7 @@ export const traceRoutes: readonly AdminRoute[] = [
   },
 ];
 
-/** A stream of server-sent events, which `open` feeds; over when it has ended on whichever side. */
+/** A stream of server-sent events, which `open` feeds. It ends when either side ends it. */
 function streamOf({ signal }: AdminCall, open: (reader: SseReader) => Promise<TraceHandle>): Reply {
   return {
     stream: async (response) => {

@@ -71,7 +71,7 @@ export interface RecordParts {
   readonly route: string;
   readonly listener: string;
   readonly endpoint: string;
-  /** The code of the error that the gateway has responded with. */
+  /** Code of the error with which the gateway responded. */
   readonly error: string;
   readonly reason: string;
   /** The kind of the policy that ended it. */
@@ -102,7 +102,7 @@ export interface Activation extends Findings {
   readonly response?: ResponseParts | undefined;
   readonly source?: SourceParts | undefined;
   readonly destination?: DestinationParts | undefined;
-  /** What the recorder knows of a request that is over. */
+  /** What the recorder knows about a finished request. */
   readonly record?: RecordParts | undefined;
   readonly proxy?: unknown;
   readonly env?: unknown;

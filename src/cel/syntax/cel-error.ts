@@ -27,7 +27,7 @@ export class CelError extends Error {
   }
 }
 
-/** What may help the author of an unknown name. */
+/** Help for the author of an unknown name. */
 export interface Hint {
   /** The end of the message, such as `; did you mean x?`. */
   readonly help: string;

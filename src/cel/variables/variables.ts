@@ -105,7 +105,8 @@ const RECORD = {
 /**
  * The variables that an expression can use. `arrival`: the request alone, for filters of traces; `network`: the connection;
  * `networkResponse`: connection and response; `request`: request, connection and results of earlier policies; `response`: all of
- * that and the response; `record`: what the recorder knows of a request that is over. A name out of scope is an error when the expression is compiled (docs/expressions.md#variables).
+ * that and the response; `record`: what the recorder knows about a finished request. A name out of scope is an error when the expression
+ * is compiled (docs/expressions.md#variables).
  */
 export type Scope = "arrival" | "network" | "networkResponse" | "request" | "response" | "record";
 

@@ -1,6 +1,7 @@
 /** Requests as they are followed, of one proxy or of all replicas of a Gateway. */
 import { counted } from "../../base/counted.ts";
 import { type Fields, fieldsOf } from "../../base/fields.ts";
+import { startTimeOf } from "../../report/fields.ts";
 import { outcomeLine, outcomeOf } from "../../report/outcome.ts";
 import { rowsOf } from "../../report/rows.ts";
 import { type Context, write } from "../runner/context.ts";
@@ -34,7 +35,8 @@ export async function printFollowed(
   let requests = 0;
   let failure: unknown;
   const line = ({ number, pod, events }: Open): Promise<void> => {
-    const words = [startOf(events), `#${number}`, ...(pod === undefined ? [] : [pod])];
+    // The time as in the record of the request.
+    const words = [startTimeOf(events).slice(11, 23) || "-", `#${number}`, ...(pod === undefined ? [] : [pod])];
     return write(context.stdout, `${[...words, outcomeLine(outcomeOf(rowsOf(events)))].join("  ")}\n`);
   };
   const ended = new Set<string | undefined>();
@@ -79,15 +81,6 @@ export async function printFollowed(
     throw new CliError("failure", `the stream${cut.pod === undefined ? "" : ` of ${cut.pod}`} ended early`, {
       why: "the proxy is shutting down",
     });
-}
-
-/** `12:03:04.123` of the first snapshot, as in the request's record; `-` for a request that could not be read. */
-function startOf(events: readonly Fields[]): string {
-  const state = fieldsOf(
-    events.map(({ message }) => fieldsOf(message)).find(({ requestState }) => requestState)?.requestState,
-  );
-  const { startTime } = fieldsOf(state.request);
-  return typeof startTime === "string" ? startTime.slice(11, 23) : "-";
 }
 
 function inPod(raw: string, event: Fields, pod: string | undefined): string {

@@ -36,9 +36,8 @@ export function formatOf({ output, raw, tree }: FormatWords, context: Context): 
   if (raw && output === "text") throw usage("--raw and -o text are mutually exclusive");
   if (tree && (raw || output !== undefined)) throw usage("--tree is an output of its own; leave out --raw and -o");
   if (tree) return "tree";
-  if (raw || (context.json && output === undefined)) return "json";
-  if (output === "jsonl") return "json";
-  return output === "text" || output === "json" ? output : undefined;
+  if (output === "text") return "text";
+  return raw || output !== undefined || context.json ? "json" : undefined;
 }
 
 /** How a trace is shown, and where it is saved. */

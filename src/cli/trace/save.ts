@@ -1,7 +1,8 @@
 /** Writing trace files. */
 import { writeFileSync } from "node:fs";
 import { type FileHandle, open } from "node:fs/promises";
-import { type Fields, fieldsOf } from "../../base/fields.ts";
+import type { Fields } from "../../base/fields.ts";
+import { startTimeOf } from "../../report/fields.ts";
 import { traceFileText } from "../../report/trace-file.ts";
 import { CliError, describe } from "../runner/errors.ts";
 
@@ -42,7 +43,7 @@ export class TraceFile {
  * @throws CliError if it cannot be written
  */
 export function saveNewFile(events: readonly Fields[], revealed: boolean): string {
-  const stamp = startOf(events).replace(/[-:]/g, "").replace("T", "-").slice(0, "20260102-150405".length);
+  const stamp = startTimeOf(events).replace(/[-:]/g, "").replace("T", "-").slice(0, "20260102-150405".length);
   const text = traceFileText(events, revealed);
   for (let number = 1; ; number++) {
     const path = `${["trace", stamp, number === 1 ? "" : number].filter((part) => part !== "").join("-")}.jsonl`;
@@ -53,13 +54,6 @@ export function saveNewFile(events: readonly Fields[], revealed: boolean): strin
       if ((error as NodeJS.ErrnoException).code !== "EEXIST") unwritable(path)(error);
     }
   }
-}
-
-/** When the request began: ISO 8601 UTC; empty if the trace does not say. */
-function startOf(events: readonly Fields[]): string {
-  const states = events.map(({ message }) => fieldsOf(fieldsOf(message).requestState));
-  const { startTime } = fieldsOf(states.find(({ request }) => request !== undefined)?.request);
-  return typeof startTime === "string" && !Number.isNaN(Date.parse(startTime)) ? new Date(startTime).toISOString() : "";
 }
 
 function unwritable(path: string): (error: unknown) => never {

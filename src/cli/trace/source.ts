@@ -65,25 +65,22 @@ const MAX_FILE_LENGTH = 128 * 1024 * 1024;
 
 /** The trace in a file; `-` is `stdin`. */
 export function sourceOfFile(path: string, stdin: Readable): TraceSource {
-  return { title: path === "-" ? "standard input" : path, items: recordsOfFile(path, stdin) };
+  const title = path === "-" ? "standard input" : path;
+  return { title, items: recordsOfFile(path, title, stdin) };
 }
 
 /** A whole trace file. */
 export interface SavedTrace {
   /** The name of the file, for messages and titles. */
   readonly name: string;
-  /** Absent if the file has none, as the output of `--raw`. */
-  readonly header?: TraceFileHeader;
   readonly events: readonly Fields[];
 }
 
 /** Reads the trace in a file; `-` is `stdin`. Throws a `CliError` when it holds anything but one whole trace. */
 export async function readTrace(path: string, stdin: Readable): Promise<SavedTrace> {
   const { title, items } = sourceOfFile(path, stdin);
-  let header: TraceFileHeader | undefined;
   const events: Fields[] = [];
   for await (const item of items) {
-    if (item.kind === "header") header = item.header;
     if (item.kind !== "event") continue;
     if (events.length > 0 && fieldsOf(item.event.message).type === "requestStarted") {
       throw new CliError("failure", `${title} holds the traces of several requests`, {
@@ -93,15 +90,14 @@ export async function readTrace(path: string, stdin: Readable): Promise<SavedTra
     }
     events.push(item.event);
   }
-  return { name: title, ...(header !== undefined && { header }), events };
+  return { name: title, events };
 }
 
 /**
  * The header and the events of a trace file as they are read: a file that `--save` wrote, the output of `--raw`, or the text of the event
  * stream. Throws a `CliError` when the file cannot be read, is of another format, is cut short or holds no event; events before that are yielded.
  */
-async function* recordsOfFile(path: string, stdin: Readable): AsyncGenerator<TraceItem> {
-  const name = path === "-" ? "standard input" : path;
+async function* recordsOfFile(path: string, name: string, stdin: Readable): AsyncGenerator<TraceItem> {
   let header: TraceFileHeader | undefined;
   let events = 0;
   for await (const { raw, line, last } of eventTexts(path === "-" ? stdin : createReadStream(path), name)) {

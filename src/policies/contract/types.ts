@@ -67,7 +67,7 @@ export interface BodyStage {
   onDrain(): void;
 }
 
-/** A policy whose stage ends an exchange after it has run. */
+/** A policy that can end the exchange from a body stage, after its hooks have run. */
 export interface StageOwner {
   readonly policy: "extProc";
   readonly phase: Phase;
@@ -81,8 +81,8 @@ export interface BodySink {
   /** The stage accepts bytes again after `write` returned false. */
   resume(): void;
   /**
-   * Ends the exchange with this response, or resets it if the head of the response has been sent. `owner`: if the policy has decided
-   * that, not the body.
+   * Ends the exchange with this response, or resets it if the head of the response has been sent. `owner`: the policy that decided so;
+   * absent if the body itself is the cause.
    */
   breakOff(answer: GatewayError | LocalReply, owner?: StageOwner): void;
 }
@@ -217,7 +217,7 @@ export interface ShadowRuns {
 /** Where a shadow policy runs. */
 export interface ShadowPlace {
   readonly phase: Phase;
-  /** Different for each policy and each route, listener or backend that has it. */
+  /** Unique for each policy of each route, listener or backend. */
   readonly identity: string;
 }
 

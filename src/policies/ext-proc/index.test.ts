@@ -206,7 +206,7 @@ test("responses that were not requested, and bytes that are not a message, fail 
   await using service = await startProcessor(() => [{ response_headers: {} }]);
   assert.match(
     loggedText(await rejectionOf(run(policy(service.port, HEADERS), contextOf()))),
-    /sent a message that it was not asked for/,
+    /the service sent an unexpected message about the request/,
   );
 });
 

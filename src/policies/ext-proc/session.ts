@@ -47,7 +47,7 @@ export type Failure =
   | { readonly code: "call" | "unreadable"; readonly why: string }
   | { readonly code: "bodyTooLong"; readonly limit: number };
 
-/** What promises reject with. */
+/** The error of promises about the service. */
 export class ProcessingFailed extends Error {
   readonly failure: Failure;
 
@@ -64,7 +64,7 @@ function failureText(side: Direction, failure: Failure): string {
     case "ended":
       return `the service ended the call without a message about the ${side}`;
     case "unexpected":
-      return `about the ${side}, the service sent a message that it was not asked for`;
+      return `the service sent an unexpected message about the ${side}`;
     case "unreadable":
       return `the service sent an unreadable message about the ${side}: ${failure.why}`;
     case "call":
@@ -93,7 +93,7 @@ type ExtProcDecision =
 export const decisions = new Decisions<ExtProcDecision>("ext_proc", {
   processed: ({ side }) => applied(`the service has processed the ${side}`, { side }),
   immediate: ({ side, status }) => {
-    const responds = side === "request" ? "responds to the request itself," : "replaces the response by its own,";
+    const responds = side === "request" ? "responds to the request itself," : "replaces the response with its own,";
     return applied(`the service ${responds} with status ${status}`, { side, immediate: status });
   },
   denied: ({ side, status, grpcStatus }) =>
@@ -314,11 +314,12 @@ export class Session {
   /** What a failure on one side means for the exchange: the error that ends it, or undefined if it continues without the service. */
   failed(side: Direction, failure: Failure, failOpen: boolean): GatewayError | undefined {
     const { trace } = this.#context;
-    // The client can make its body too long. Once the service has part of a body, the rest alone would be a corrupt message.
-    const own = side === "request" && failure.code === "bodyTooLong";
-    const continues = failOpen && !own && !this.consumed && !this.unreadable;
+    // A client can choose to send too much, so failOpen must not excuse it. Once the service has part of a body, the rest alone would be
+    // a corrupt message.
+    const byClient = side === "request" && failure.code === "bodyTooLong";
+    const continues = failOpen && !byClient && !this.consumed && !this.unreadable;
     const decision = { code: "failed", side, failure, continues } as const;
-    if (!continues) return decisions.reject(trace, decision, own ? "TG_BODY_TOO_LARGE" : "TG_EXT_PROC");
+    if (!continues) return decisions.reject(trace, decision, byClient ? "TG_BODY_TOO_LARGE" : "TG_EXT_PROC");
     trace?.report(decisions, decision);
     return undefined;
   }

@@ -23,7 +23,7 @@ export function checking<Value>(find: (value: Value) => Problem | readonly Probl
   };
 }
 
-/** What `parse` throws is what is wrong with a value. */
+/** A value is invalid if `parse` throws; the message is that of the error. */
 export function parsedBy<Value>(parse: (value: Value) => unknown): Check<Value> {
   return checking((value) => {
     try {

@@ -19,23 +19,23 @@ import type {
 } from "../contract/types.ts";
 
 /**
- * Decisions of a thread that may be waited for at a time. It bounds the memory and the calls that a service which does not respond
- * costs: until its calls time out, the exchanges themselves may be over.
+ * How many decisions can be pending in a thread. This bounds the memory and the calls that a service without responses costs: its calls
+ * can outlive their exchanges.
  */
 const MAX_WAITING = 2048;
 let waiting = 0;
-/** The same by policy and place: a route whose service is slow must not leave nothing for others. */
+/** Pending decisions by policy and place: one slow service must not use up the room of all others. */
 const waitingAt = new Map<string, number>();
 
 /**
- * Whether as many decisions of this policy at this place are waiting as there is room for others: one slow policy gets half of all, two get
- * a third each.
+ * Whether this policy at this place has as many pending decisions as there is room left: one slow policy gets half of all, two get a third
+ * each.
  */
 function hasItsShare(identity: string): boolean {
   return (waitingAt.get(identity) ?? 0) >= MAX_WAITING - waiting;
 }
 
-/** Counts a decision until it has been made. */
+/** Counts a decision as pending until it has been made. */
 async function holdingShare(identity: string, decision: Promise<void>): Promise<void> {
   waiting++;
   waitingAt.set(identity, (waitingAt.get(identity) ?? 0) + 1);
@@ -51,7 +51,7 @@ const BUSY: ReadonlySet<ErrorCode> = new Set(["TG_BASIC_AUTH_BUSY", "TG_BUFFERS_
 
 /** What a lane needs of its exchange, besides what policies see. */
 export interface ShadowHost {
-  /** For the expressions of shadow policies: those of the request must not run out of theirs. */
+  /** A budget for the expressions of shadow policies, so that they do not use up that of the request. */
   newBudget(): Budget | undefined;
   /** The decision behind an error, if the access log or a trace shows it. `after`: see `Why`. */
   told(why: Why | undefined, after?: "deny"): Explained | undefined;
@@ -59,7 +59,7 @@ export interface ShadowHost {
   logDefect(error: Error): void;
 }
 
-/** The policies of an exchange that have the hook that a lane runs. */
+/** The hook that a lane runs. */
 type OnRequest = NonNullable<PolicyHooks["onRequest"]>;
 
 export class ShadowLane implements ShadowRuns {
@@ -233,8 +233,8 @@ class ShadowView implements PolicyContext {
 }
 
 /**
- * What expressions of a shadow policy read: the request and the findings of its view, and no response. Getters of a class, although a
- * Proxy needs fewer lines: with that and `Object.defineProperty`, a request with a shadow policy took 2.0 times the CPU of an enforced one.
+ * What expressions of a shadow policy read: the request and the findings of its view, and no response. Getters, although a Proxy takes
+ * fewer lines: with one and `Object.defineProperty`, a request with a shadow policy took 2.0 times the CPU of one with an enforced policy.
  */
 class ShadowVariables implements Readonly<Record<keyof Activation, unknown>>, Activation {
   readonly #variables: Activation;
@@ -366,7 +366,7 @@ class ShadowBody implements IncomingBody {
   tryBuffer(limit: number): Promise<Uint8Array | undefined> {
     return this.copy(limit);
   }
-  /** Of a body that is longer than may be buffered, nothing is known but that. */
+  /** A body over the buffer limit reads as empty and incomplete. */
   async peek(limit: number): Promise<BodyStart> {
     const bytes = await this.copy(Math.max(limit, this.#context.maxBufferSize));
     if (bytes === undefined) return { bytes: NO_BYTES, complete: false };

@@ -1,6 +1,6 @@
 /**
  * What a callout needs of the exchange that it is made for: its end, which cancels the call, and where the call is reported
- * (trace events of a watched request, a span of a sampled one). Then what a policy does when its call has failed.
+ * (trace events of a watched request, a span of a sampled one). Also, what a policy does when its call has failed.
  */
 import type { ErrorAnswer, ErrorCode } from "../../base/errors.ts";
 import { mayBeRejected } from "../../http/loop.ts";

@@ -157,6 +157,8 @@ test("redacted values are variables: without them the shell stops, with them the
   assert.equal(got?.headers.cookie, "a=b c");
   // A name that no request can have.
   assert.ok(!command.includes("$(id)"), command);
+  const own = commandOf(traceOf({ headers: { "x-a": "${SECRET_OF_CLIENT:?}" } }, port));
+  assert.doesNotMatch(own, /Redacted in the trace/);
 });
 
 test("methods and versions that need options of curl", async (t) => {

@@ -24,34 +24,35 @@ export function curlCommand(rows: readonly Row[]): string | undefined {
   if (!/^https?:\/\//i.test(request.uri)) return undefined;
   const body = bodyOf(rows, "final request");
   const isText = body !== undefined && isArgument(body.bytes);
+  const variables = new Set<string>();
+  const quote: Quote = (text, name) => quoted(text, name, variables);
   const args = [
-    ...methodArgs(request.method, body !== undefined),
-    ...(VERSIONS[request.version] ?? (() => []))(request.uri),
+    ...methodArgs(request.method, body !== undefined, quote),
+    ...(VERSIONS[request.version]?.(request.uri) ?? []),
     ...connectionArgs(request),
-    ...headerArgs(request, body !== undefined),
+    ...headerArgs(request, body !== undefined, quote),
     ...(body === undefined
       ? []
       : [isText ? `--data-raw ${quote(body.bytes.toString("latin1"), "body")}` : "--data-binary @-"]),
     `--url ${quote(request.uri, "url")}`,
   ];
   const command = `curl ${args.join(" \\\n  ")}`;
-  const variables = [...new Set([...command.matchAll(/\$\{(SECRET_\w+):\?\}/g)].map(([, name]) => name))];
   const comments = [
     outcomeLine(outcomeOf(rows)),
-    variables.length > 0 ? `Redacted in the trace: set ${variables.join(", ")} before you run this.` : "",
+    variables.size > 0 ? `Redacted in the trace: set ${[...variables].join(", ")} before you run this.` : "",
     body !== undefined ? "The body is the one that was sent to the backend." : "",
     body?.truncated === true ? `Only the first ${body.bytes.length} bytes of the body are in the trace.` : "",
     request.destination === "" || isLoopback(request.destination)
       ? ""
       : `The client had connected to ${request.destination}; to send it there: --connect-to ::${request.destination}`,
   ];
-  const lines = [...comments.filter(Boolean).map((text) => `# ${text.replace(/[\p{Cc}\s]+/gu, " ")}`), command];
-  if (body === undefined || isText) return `${lines.join("\n")}\n`;
+  const head = comments.filter(Boolean).map((text) => `# ${text.replace(/[\p{Cc}\s]+/gu, " ")}\n`);
+  if (body === undefined || isText) return `${head.join("")}${command}\n`;
   const encoded = body.bytes.toString("base64").replace(/.{76}/g, "$&\n");
-  return `${lines.slice(0, -1).join("\n")}\nbase64 -d <<'END' | ${command}\n${encoded}\nEND\n`;
+  return `${head.join("")}base64 -d <<'END' | ${command}\n${encoded}\nEND\n`;
 }
 
-function methodArgs(method: string, hasBody: boolean): string[] {
+function methodArgs(method: string, hasBody: boolean, quote: Quote): string[] {
   if (method === "HEAD" && !hasBody) return ["--head"];
   return ["--include", ...(method === (hasBody ? "POST" : "GET") ? [] : [`--request ${quote(method, "method")}`])];
 }
@@ -75,7 +76,7 @@ function isLoopback(destination: string): boolean {
   return /^(?:127(?:\.\d{1,3}){3}|\[::1\]):\d+$/.test(destination);
 }
 
-function headerArgs({ headers, uri }: RequestMessage, hasBody: boolean): string[] {
+function headerArgs({ headers, uri }: RequestMessage, hasBody: boolean, quote: Quote): string[] {
   const names = new Set(headers.map(([name]) => name));
   // A file may hold anything, and curl reads a file for a field that begins with @.
   const ownHost = headers.find(([name, value]) => name === "host" && value !== hostOf(uri));
@@ -100,23 +101,21 @@ function isArgument(bytes: Buffer): boolean {
 /** A parameter of a URL that is redacted. */
 const PARAMETER = /([^=&#;?\s"'<>]+)=$/;
 
-/**
- * Bytes (one character each) as one word of bash. `<redacted>` becomes a variable with the name of the parameter before it, or else of
- * what the text is.
- */
-function quote(text: string, name: string): string {
+/** Bytes (one character each) as one word of bash. `name`: what the text is. */
+type Quote = (text: string, name: string) => string;
+
+/** `<redacted>` becomes a variable that is called like the parameter before it, else `name`, and is added to `variables`. */
+function quoted(text: string, name: string, variables: Set<string>): string {
   const parts = text.split(REDACTED);
   return parts
     .map((part, i) => {
       const word = part === "" && parts.length > 1 ? "" : literal(part);
       if (i === parts.length - 1) return word;
-      return `${word}"\${SECRET_${variable(PARAMETER.exec(part)?.[1] ?? name)}:?}"`;
+      const variable = `SECRET_${(PARAMETER.exec(part)?.[1] ?? name).toUpperCase().replace(/[^A-Z0-9]+/g, "_")}`;
+      variables.add(variable);
+      return `${word}"\${${variable}:?}"`;
     })
     .join("");
-}
-
-function variable(name: string): string {
-  return name.toUpperCase().replace(/[^A-Z0-9]+/g, "_");
 }
 
 /** In single quotes, or if it has other bytes than printable ASCII, in the `$'…'` of bash. */

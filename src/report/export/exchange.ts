@@ -50,6 +50,13 @@ export function responseAt({ message }: Row): ResponseMessage {
   return { status: typeof code === "number" ? code : 0, headers: pairs(headers) };
 }
 
+/** Microseconds that a part of a call took; undefined if the call had no such part. */
+export function timeOf(call: Row, part: "dns" | "connect" | "tls" | "firstByte"): number | undefined {
+  // Decimal seconds followed by `s`.
+  const seconds = Number.parseFloat(textOf(fieldsOf(call.message.timing)[part]));
+  return Number.isNaN(seconds) ? undefined : seconds * 1_000_000;
+}
+
 /** The first row of the request as received; undefined for connections without requests, and requests that cannot be parsed. */
 export function receivedRow(rows: readonly Row[]): Row | undefined {
   const row = rows.find(({ message, event }) => message.type === "requestSnapshot" && event.scope === undefined);

@@ -4,7 +4,7 @@
  */
 import { STATUS_CODES } from "node:http";
 import { packageVersion } from "../../base/build-info.ts";
-import { type Fields, fieldsOf } from "../../base/fields.ts";
+import type { Fields } from "../../base/fields.ts";
 import { contentOf, readableValue } from "../bodies.ts";
 import { outcomeLine, outcomeOf } from "../outcome.ts";
 import type { Row } from "../rows.ts";
@@ -17,6 +17,7 @@ import {
   receivedRow,
   requestAt,
   responseAt,
+  timeOf,
 } from "./exchange.ts";
 
 /** HAR's value for a size or time that is not known, or does not apply. */
@@ -90,12 +91,11 @@ function attempts(rows: readonly Row[]): Attempt[] {
 
 /** The attempt's URL has the endpoint in place of the host, so that both requests can be told apart. */
 function attemptEntry({ number, target, start, request, result, response }: Attempt): Fields {
-  const { dns, connect, tls, firstByte } = fieldsOf(result?.message.timing);
   const began = result?.start ?? start;
   const took = (result?.end ?? start) - began;
-  const opening = [dns, connect, tls].map((text) => microseconds(text));
+  const opening = (["dns", "connect", "tls"] as const).map((part) => result && timeOf(result, part));
   const opened = opening.reduce<number>((sum, time) => sum + (time ?? 0), 0);
-  const waited = Math.max(0, microseconds(firstByte) ?? took - opened);
+  const waited = Math.max(0, (result && timeOf(result, "firstByte")) ?? took - opened);
   const [resolved, connected, secured] = opening;
   const uri = request.uri.replace(/^(\w+:\/\/)[^/?#]*/, `$1${target}`);
   return {
@@ -118,11 +118,6 @@ function attemptEntry({ number, target, start, request, result, response }: Atte
 /** Without the port, and without brackets. */
 function addressOf(hostAndPort: string): string {
   return hostAndPort.replace(/:\d+$/, "").replace(/[[\]]/g, "");
-}
-
-/** Decimal seconds followed by `s`, as events have them. */
-function microseconds(text: unknown): number | undefined {
-  return typeof text === "string" && text.endsWith("s") ? Number(text.slice(0, -1)) * 1_000_000 : undefined;
 }
 
 /** What entries have besides their messages; `timings` and `start` in microseconds. */

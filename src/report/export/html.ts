@@ -5,13 +5,13 @@
 import { createHash } from "node:crypto";
 import { packageVersion } from "../../base/build-info.ts";
 import { counted } from "../../base/counted.ts";
-import { fieldsOf } from "../../base/fields.ts";
 import { type Detail, detailOf } from "../detail.ts";
 import { outcomeOf } from "../outcome.ts";
 import type { Row } from "../rows.ts";
 import { SIGNS, type StepLine, treeLines } from "../step-lines.ts";
 import { duration, harmless, milliseconds } from "../text.ts";
 import { redactedIn } from "../trace-file.ts";
+import { timeOf } from "./exchange.ts";
 import { PAGE_STYLE, TREE_LEVELS } from "./html-style.ts";
 
 /** Bytes of the largest page: small enough for a mail or an issue. */
@@ -190,12 +190,11 @@ function ariaOf(parts: readonly Part[]): string {
   return parts.map(({ name, start, end }) => `${name} ${duration(Math.round(end - start))}`).join(", ");
 }
 
-function partsOf({ message }: Row, start: number, end: number): Part[] {
-  const timing = fieldsOf(message.timing);
+function partsOf(call: Row, start: number, end: number): Part[] {
   const parts: Part[] = [];
   let at = start;
   for (const name of ["dns", "connect", "tls"] as const) {
-    const took = Number.parseFloat(String(timing[name] ?? "0")) * 1_000_000;
+    const took = timeOf(call, name) ?? 0;
     if (took === 0 || at + took > end) continue;
     parts.push({ name, start: at, end: at + took });
     at += took;

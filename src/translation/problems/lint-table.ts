@@ -22,8 +22,8 @@ interface Lint<Found extends readonly unknown[]> {
   readonly remedy: { readonly file: Remedy<Found>; readonly objects: Remedy<Found> | Elsewhere };
   /** What was found; the place is said elsewhere. */
   says(...found: Found): string;
-  /** Whether its effect is often intended, so that it is a note and no warning. Absent: never. */
-  isNote?(...found: Found): boolean;
+  /** When its effect is often intended, so that it is a note and no warning. Absent: never; true: always. */
+  readonly isNote?: true | ((...found: Found) => boolean);
 }
 
 export const LINTS = {
@@ -236,7 +236,7 @@ export const LINTS = {
     isNote: (_endpoint, hasOthers) => !hasOthers,
   }),
   "retried-methods": lint({
-    isNote: () => true,
+    isNote: true,
     title: "Every method is retried",
     meaning: "A request that is repeated may take effect twice, such as a POST.",
     remedy: {
@@ -315,7 +315,7 @@ export function lintTexts({ code, found }: Finding, source: Source): Texts | und
 /** Whether the effect of what was found is often intended. */
 export function isNote({ code, found }: Finding): boolean {
   const { isNote } = LINTS[code] as Lint<readonly unknown[]>;
-  return isNote?.(...found) ?? false;
+  return typeof isNote === "function" ? isNote(...found) : isNote === true;
 }
 
 function listed(names: readonly string[]): string {

@@ -81,6 +81,11 @@ suite("tgctl recent", () => {
     const unknown = await recent("--id", "nowhere");
     assert.equal(unknown.code, 1);
     assert.match(unknown.stderr, /^Error: no record of the request "nowhere": records reach back to \d{4}-\S+\n$/);
+    for (const other of [["--route", "admin"], ["--errors"], ["--slow"], ["--top"]]) {
+      const { code, stderr } = await recent("--id", "nowhere", ...other);
+      assert.equal(code, 2);
+      assert.match(stderr, /^Error: --id chooses the request alone\n/);
+    }
   });
 
   test("says how far records reach back if there is none, and where an expression is wrong", async () => {

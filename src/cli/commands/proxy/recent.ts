@@ -65,7 +65,8 @@ export const recent = defineCommand({
   ],
   async run(invocation, context) {
     const { id, where, last, route, errors, slow, limit, top, output } = invocation.options;
-    if (id !== undefined && (where ?? last ?? route) !== undefined) throw usage("--id chooses the request alone");
+    if (id !== undefined && ((where ?? last ?? route) !== undefined || errors || slow || top))
+      throw usage("--id chooses the request alone");
     const query = { where, last, route, errors, slow, limit: top ? COUNTED : limit };
     await using proxies = await openProxies(invocation, context);
     const outcomes = await proxies.each((proxy) =>
@@ -85,14 +86,16 @@ export const recent = defineCommand({
     const reach = reachOf(answers.map(({ answer }) => answer));
     if (id !== undefined && records.length === 0)
       throw failure ?? new CliError("failure", `no record of the request ${JSON.stringify(id)}: ${reach}`);
-    const shown = top ? groupsOf(records, total).slice(0, limit) : records.slice(0, limit);
+    const latest = records.slice(0, limit);
+    const groups = top ? groupsOf(records, total).slice(0, limit) : undefined;
     if (context.json || output === "json")
-      await writeJson(context, top ? { requests: total, groups: shown } : { records: shown });
-    else if (output === "jsonl") await write(context.stdout, shown.map((each) => `${JSON.stringify(each)}\n`).join(""));
+      await writeJson(context, groups === undefined ? { records: latest } : { requests: total, groups });
+    else if (output === "jsonl")
+      await write(context.stdout, (groups ?? latest).map((each) => `${JSON.stringify(each)}\n`).join(""));
     else if (records.length === 0) await write(context.stdout, `no such request; ${reach}\n`);
     else if (id !== undefined) await write(context.stdout, records.map(recordDetails).join("\n"));
-    else if (top) await write(context.stdout, groupTable(groupsOf(records, total).slice(0, limit), total));
-    else await write(context.stdout, recordTable(records.slice(0, limit)));
+    else if (groups !== undefined) await write(context.stdout, groupTable(groups, total));
+    else await write(context.stdout, recordTable(latest));
     if (failure !== undefined) throw failure;
   },
 });
