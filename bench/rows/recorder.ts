@@ -6,9 +6,12 @@ import { oneRoute, onOneCore, startTracegate } from "../peers/tracegate.ts";
 import { cpuOf, interleave } from "./compare.ts";
 
 /** Processes differ by a few percent, whatever they run: the ratio is that of several pairs. */
-const PAIRS = 5;
+const PAIRS = 6;
 const WAYS = ["on", "off"] as const;
-const TARGETS = [{ host: "bench.example", path: "/api/v1/users/42/cart?page=7" }];
+const LOADS = {
+  "HTTP/1.1": { load: { targets: [{ host: "bench.example", path: "/api/v1/users/42/cart?page=7" }] } },
+  h2c: { h2load: { connections: 10, streams: 10, tls: false } },
+};
 
 /** CPU per request with the flight recorder and without, over HTTP/1.1 and h2c. */
 export const recorder: Row = {
@@ -26,14 +29,18 @@ export const recorder: Row = {
     const samples = await interleave(
       bench,
       pairs.flatMap(({ pair, ...ways }) =>
-        WAYS.flatMap((way) => [
-          { name: `HTTP/1.1 ${way} ${pair}`, proxy: ways[way], load: { targets: TARGETS } },
-          { name: `h2c ${way} ${pair}`, proxy: ways[way], h2load: { connections: 10, streams: 10, tls: false } },
-        ]),
+        Object.entries(LOADS).flatMap(([name, load]) =>
+          // In every round, half of the pairs begin with each way: a machine that becomes faster favors neither.
+          (pair % 2 === 0 ? WAYS : WAYS.toReversed()).map((way) => ({
+            name: `${name} ${way} ${pair}`,
+            proxy: ways[way],
+            ...load,
+          })),
+        ),
       ),
     );
     await Promise.all([origin, ...pairs.flatMap(({ on, off }) => [on, off])].map(({ child }) => child.stop()));
-    const measures = ["HTTP/1.1", "h2c"].map((name): Measure => {
+    const measures = Object.keys(LOADS).map((name): Measure => {
       const [on = [], off = []] = WAYS.map((way) =>
         pairs.flatMap(({ pair }) => cpuOf(samples, `${name} ${way} ${pair}`)),
       );

@@ -14,6 +14,13 @@ export function canonicalAddress(text: string): string | undefined {
   return isIPv6(text) && !text.includes("%") ? formatIpv6(parseGroups(text)) : undefined;
 }
 
+/** The eight groups of an address as IPv6, to which IPv4 is mapped (RFC 4291 2.5.5.2); without its zone. undefined = not an address. */
+export function groupsOfAddress(text: string): readonly number[] | undefined {
+  const [address = ""] = text.split("%", 1);
+  if (isIPv4(address)) return parseGroups(`::ffff:${address}`);
+  return isIPv6(address) ? parseGroups(address) : undefined;
+}
+
 /** The canonical form of 16 bytes. */
 export function addressOfBytes(bytes: Buffer): string {
   return formatIpv6(Array.from({ length: 8 }, (_, i) => bytes.readUInt16BE(2 * i)));

@@ -51,11 +51,17 @@ export class RecorderMemory {
 }
 
 /**
- * Orders what this thread has read or written before against what it reads or writes after, for other threads. A store to one cell and a load from it are enough
- * on every processor: on arm64 they are `stlr` and `ldar`, of which the first comes after all earlier accesses, the second before all later
- * ones, and the two never change places (Arm Architecture Reference Manual, B2.3.7); a store alone would let later writes become visible before it.
+ * Stores a cell, which becomes visible to other threads after everything that this thread has written before, and before everything that it
+ * writes later. A store and then a load are enough on every processor: on arm64 they are `stlr` and `ldar`, of which the first comes after
+ * all earlier accesses, the second before all later ones, and the two never change places (Arm Architecture Reference Manual, B2.3.7). A
+ * store alone would let later writes become visible before it.
  */
+export function storeInOrder(cells: Int32Array, index: number, value: number): void {
+  Atomics.store(cells, index, value);
+  Atomics.load(cells, index);
+}
+
+/** The same without a cell of its own: orders what this thread has read before against what it reads later. */
 export function fence(head: Int32Array): void {
-  Atomics.store(head, FENCE, 0);
-  Atomics.load(head, FENCE);
+  storeInOrder(head, FENCE, 0);
 }

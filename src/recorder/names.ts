@@ -1,7 +1,7 @@
-import { EPOCH, fence, type RecorderMemory, USED } from "./memory.ts";
+import { EPOCH, fence, type RecorderMemory, storeInOrder, USED } from "./memory.ts";
 
 /** Bytes of one name at most; longer ones are cut. */
-const MAX_NAME = 1024;
+export const MAX_NAME = 1024;
 /** Names of one record at most. */
 const PER_RECORD = 8;
 /** The share of the memory for names that clients choose: hosts and methods. */
@@ -73,8 +73,7 @@ export class Names {
     this.#epoch++;
     Atomics.store(head, USED + half(this.#epoch), 0);
     // A reader looks at the epoch again once it has read a name: it must see the new one if the name has changed.
-    Atomics.store(head, EPOCH, this.#epoch);
-    fence(head);
+    storeInOrder(head, EPOCH, this.#epoch);
     this.#bytes = names[half(this.#epoch)];
     this.#used = 0;
     this.#ofClients = 0;

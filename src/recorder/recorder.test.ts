@@ -3,7 +3,8 @@ import { test } from "node:test";
 import { reasonNumber } from "./codes.ts";
 import { SLOT } from "./layout.ts";
 import { RecorderMemory } from "./memory.ts";
-import { type Place, Recorder } from "./recorder.ts";
+import { MAX_NAME } from "./names.ts";
+import { type Decider, type Place, Recorder } from "./recorder.ts";
 import { Records } from "./records.ts";
 
 const LABELS = {
@@ -75,6 +76,9 @@ test("the address of a client is recorded only where the configuration wants it"
   const addresses = [
     ["192.0.2.7", "192.0.2.7:4711"],
     ["2001:db8::1", "[2001:db8::1]:4711"],
+    // Addresses that embed one of IPv4, in NAT64 and 6to4.
+    ["64:ff9b::c000:207", "[64:ff9b::c000:207]:4711"],
+    ["2002:c000:207::1", "[2002:c000:207::1]:4711"],
   ] as const;
   for (const [address, shown] of addresses) {
     const clients = [true, false].map((clientAddress) => {
@@ -88,5 +92,18 @@ test("the address of a client is recorded only where the configuration wants it"
       return new Records([memory]).find(ALL).records[0]?.client;
     });
     assert.deepEqual(clients, [shown, undefined]);
+  }
+});
+
+test("a record can be read whose decider was too long for a name", () => {
+  for (const excess of [0, 1, 2, 3]) {
+    const memory = RecorderMemory.create(SLOT, SLOT);
+    const recorder = new Recorder(memory);
+    const place = recorder.place(LABELS);
+    const deciderOf = (field: string): Decider => ({ policy: "authorization", origin: { path: [field] } });
+    const decider = deciderOf("x".repeat(MAX_NAME + excess - JSON.stringify(deciderOf("")).length));
+    recorder.open(place, 0, 1).decider = recorder.decider(decider);
+    recorder.close(place, 1);
+    assert.deepEqual(new Records([memory]).find(ALL).records[0]?.decider, excess === 0 ? decider : undefined);
   }
 });

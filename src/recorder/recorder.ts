@@ -1,5 +1,5 @@
 import { BoundedCache } from "../base/bounded-cache.ts";
-import { ipBytes } from "../base/ip-address.ts";
+import { groupsOfAddress } from "../base/ip-address.ts";
 import type { Origin } from "../base/origin.ts";
 import { reasonNumber } from "./codes.ts";
 import { KeptSlots, RouteHistory } from "./kept.ts";
@@ -153,19 +153,15 @@ export class Recorder {
 
   /** The address of the client, if records have them. */
   client(address: string, port: number): void {
-    const bytes = this.#clientAddress ? ipBytes(address) : undefined;
-    if (bytes === undefined) return;
+    const groups = this.#clientAddress ? groupsOfAddress(address) : undefined;
+    if (groups === undefined) return;
     const { fields } = this.#writer;
+    const word = (index: number): number => (groups[2 * index] ?? 0) * 0x1_0000 + (groups[2 * index + 1] ?? 0);
     fields.clientPort = port;
-    // IPv4 addresses are mapped to IPv6 (RFC 4291 2.5.5.2).
-    if (bytes.length === 4) fields.client2 = 0xffff;
-    const words = new DataView(bytes.buffer, bytes.byteOffset);
-    const word = (index: number): number => words.getUint32(bytes.length - 4 * (4 - index));
-    fields.client3 = word(3);
-    if (bytes.length === 4) return;
     fields.client0 = word(0);
     fields.client1 = word(1);
     fields.client2 = word(2);
+    fields.client3 = word(3);
   }
 
   /** The endpoint that was called last. `ofClient`: the client has chosen it. */
@@ -223,7 +219,7 @@ export class Recorder {
 export function isFailure({ reason, status, grpcStatus }: SlotFields): boolean {
   // The gateway sends redirects and other responses, too, for reasons of its own.
   const ended = reason > reasonNumber("DirectResponse") && (status === 0 || status >= 400);
-  return ended || status >= 500 || GRPC_FAILURES.has(grpcStatus);
+  return ended || status >= 500 || (grpcStatus !== NO_GRPC_STATUS && GRPC_FAILURES.has(grpcStatus));
 }
 
 interface Left {

@@ -413,9 +413,7 @@ class RecordView implements Activation {
   }
 
   get #decider(): Decider | undefined {
-    const text = this.#name("decider");
-    // A text that was cut is not JSON any more.
-    return text?.endsWith("}") ? (JSON.parse(text) as Decider) : undefined;
+    return parsed(this.#name("decider"));
   }
 
   get #id(): string | undefined {
@@ -438,14 +436,22 @@ class RecordView implements Activation {
     if (clientPort === 0) return undefined;
     const bytes = Buffer.alloc(16);
     for (const [index, word] of [client0, client1, client2, client3].entries()) bytes.writeUInt32BE(word, 4 * index);
-    const isMapped = client0 === 0 && client1 === 0 && client2 === 0xffff;
-    return formatHostPort(isMapped ? bytes.subarray(12).join(".") : addressOfBytes(bytes), clientPort);
+    return formatHostPort(addressOfBytes(bytes), clientPort);
   }
 
   get #traceId(): string | undefined {
     const { trace0, trace1, trace2, trace3 } = this.#reader.fields;
     const id = [trace0, trace1, trace2, trace3].map((word) => word.toString(16).padStart(8, "0")).join("");
     return /[^0]/.test(id) ? id : undefined;
+  }
+}
+
+/** Undefined if the text is not JSON, because a name has no room for all of it. */
+function parsed(decider = ""): Decider | undefined {
+  try {
+    return JSON.parse(decider) as Decider;
+  } catch {
+    return undefined;
   }
 }
 

@@ -5,7 +5,7 @@
  */
 import { latin1Slice, latin1Write } from "../net/node-internals.ts";
 import { COMPLETE, fieldsIn, LAYOUT, SLOT, type SlotFields, TEXTS } from "./layout.ts";
-import { type Area, fence, type RecorderMemory } from "./memory.ts";
+import { type Area, fence, type RecorderMemory, storeInOrder } from "./memory.ts";
 
 const SEQUENCE = LAYOUT.sequence.offset / Int32Array.BYTES_PER_ELEMENT;
 /** The fields as cells of eight bytes, without the first, in which `sequence` and `flags` are. */
@@ -16,13 +16,11 @@ const END = Math.ceil(TEXTS / Float64Array.BYTES_PER_ELEMENT);
 export class SlotWriter {
   /** Of the slot that `open` has opened. */
   readonly fields: SlotFields;
-  readonly #head: Int32Array;
   readonly #cells: Int32Array;
   readonly #text: Buffer;
 
-  constructor({ buffer, head }: RecorderMemory) {
+  constructor({ buffer }: RecorderMemory) {
     this.fields = fieldsIn(buffer);
-    this.#head = head;
     this.#cells = new Int32Array(buffer);
     this.#text = Buffer.from(buffer);
   }
@@ -32,8 +30,7 @@ export class SlotWriter {
     const { fields } = this;
     const at = area.start + slot * SLOT;
     fields.at = at;
-    Atomics.store(this.#cells, (at >>> 2) + SEQUENCE, 0);
-    fence(this.#head);
+    storeInOrder(this.#cells, (at >>> 2) + SEQUENCE, 0);
     fields.flags = 0;
     const { f64 } = fields;
     const first = at >>> 3;

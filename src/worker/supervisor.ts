@@ -21,10 +21,9 @@ import { RecorderMemory } from "../recorder/memory.ts";
 import { type MetricsSnapshot, mergeSnapshots } from "../telemetry/metrics.ts";
 import type { Chunk } from "../telemetry/otlp/messages.ts";
 import { TICKET_PERIOD_MS, TicketSecrets } from "../tls/ticket-keys.ts";
-import type { TraceFilter } from "../trace/filter.ts";
-import type { FollowedEvents, FollowFilter } from "../trace/follower.ts";
+import type { FollowedEvents } from "../trace/follower.ts";
 import { TraceGate } from "../trace/gate.ts";
-import type { PostedEvent, TraceOptions } from "../trace/tracer.ts";
+import type { PostedEvent } from "../trace/tracer.ts";
 import type { EvictionNotice, HealthNotice } from "../upstream/endpoints/endpoint.ts";
 import { Evictions } from "../upstream/endpoints/endpoint.ts";
 import { combineStats, type EndpointStats } from "../upstream/endpoints/endpoints.ts";
@@ -74,10 +73,10 @@ export interface SupervisorEvents {
 export class WorkersDied extends Error {}
 
 /** A trace session as a replacement needs it. */
-type Watch = { readonly slot: number; readonly options: TraceOptions } & (
-  | { readonly command: "watch"; readonly filter: TraceFilter }
-  | { readonly command: "follow"; readonly filter: FollowFilter }
-);
+interface Watch {
+  readonly slot: number;
+  begin(replacement: WorkerHandle): Promise<void>;
+}
 
 /** Starts the workers, replaces dead ones, and keeps all at the same configuration, watches and log filter. */
 export class Supervisor implements WorkerEvents {
@@ -127,14 +126,8 @@ export class Supervisor implements WorkerEvents {
     this.#logFilter = settings.worker.logFilter;
     this.#rotation = setInterval(() => this.#tickets.rotate(), TICKET_PERIOD_MS).unref();
     this.hub = new TraceHub(this.#gate, {
-      watch: async (id, slot, filter, options) => {
-        this.#watches.set(id, { command: "watch", slot, filter, options });
-        await this.#all("watch", { id, slot, filter, options });
-      },
-      follow: async (id, slot, filter, options) => {
-        this.#watches.set(id, { command: "follow", slot, filter, options });
-        await this.#all("follow", { id, slot, filter, options });
-      },
+      watch: (id, slot, filter, options) => this.#watch("watch", { id, slot, filter, options }),
+      follow: (id, slot, filter, options) => this.#watch("follow", { id, slot, filter, options }),
       unwatch: (id) => {
         this.#watches.delete(id);
         this.#all("unwatch", { id }).catch(() => {});
@@ -381,12 +374,7 @@ export class Supervisor implements WorkerEvents {
         );
         await worker.callWithDeadline("commit", undefined);
       }
-      for (const [id, watch] of this.#watches) {
-        const { slot, options } = watch;
-        if (watch.command === "watch")
-          await worker.callWithDeadline("watch", { id, slot, filter: watch.filter, options });
-        else await worker.callWithDeadline("follow", { id, slot, filter: watch.filter, options });
-      }
+      for (const watch of this.#watches.values()) await watch.begin(worker);
     } catch (error) {
       // It died again, or cannot serve, for example because another process took its port. Either way its exit starts the
       // next attempt, after the pause for early deaths.
@@ -430,6 +418,13 @@ export class Supervisor implements WorkerEvents {
     const result = this.#queue.then(task);
     this.#queue = result.catch(() => undefined);
     return result;
+  }
+
+  /** Begins a trace session in all workers, and later in their replacements. */
+  async #watch<Name extends "watch" | "follow">(name: Name, args: Args<Name>): Promise<void> {
+    const { id, slot } = args;
+    this.#watches.set(id, { slot, begin: (replacement) => replacement.callWithDeadline(name, args) });
+    await this.#all(name, args);
   }
 
   /**

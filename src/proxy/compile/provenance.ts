@@ -105,7 +105,8 @@ export class Provenance {
   readonly #groups: ReadonlyMap<string, Origin | undefined>;
   readonly #containers: Containers;
   readonly #owners: { readonly packed: PackedRoutes; readonly indexes: Indexes }[] = [];
-  readonly #routes = new BoundedCache<{ readonly origin: Origin | undefined }, Named>(MAX_FOUND);
+  /** By route or backend. */
+  readonly #origins = new BoundedCache<{ readonly origin: Origin | undefined }, object>(MAX_FOUND);
   /** By listener, route or backend. */
   readonly #phases = new BoundedCache<Found, object>(MAX_FOUND);
 
@@ -126,12 +127,12 @@ export class Provenance {
 
   /** The route itself. */
   originOf(route: Named): Origin | undefined {
-    let found = this.#routes.get(route);
+    let found = this.#origins.get(route);
     if (found === undefined) {
       const at = this.#placeOf(route);
       // The place in a file is known without the text of the route.
       found = { origin: at && (placeAt(at.packed, at.index).origin ?? routeAt(at.packed, at.index).origin) };
-      this.#routes.set(route, found);
+      this.#origins.set(route, found);
     }
     return found.origin;
   }
@@ -179,7 +180,7 @@ export class Provenance {
     if (about === undefined) return originInFrontend(code, frontend);
     if (route === undefined) return this.#ofNoRoute(code, listener);
     if (about === "timeout") return this.ofPolicy({ policy: "timeout", phase: "route" }, chosen);
-    return (about === "backend" ? this.originOfBackend(route, backend) : undefined) ?? this.originOf(route);
+    return (about === "backend" ? this.#originOfBackend(route, backend) : undefined) ?? this.originOf(route);
   }
 
   /** What ended a connection or session without HTTP with an error of this code. */
@@ -201,11 +202,17 @@ export class Provenance {
   }
 
   /** The origin of a backend of the route; undefined if the route has no such backend. */
-  originOfBackend(route: Compiled, backend: object | undefined): Origin | undefined {
+  #originOfBackend(route: Compiled, backend: object | undefined): Origin | undefined {
     const index = backend === undefined ? -1 : route.backends.indexOf(backend);
-    const written = index < 0 ? undefined : this.#find(route);
-    const own = written?.backends[index];
-    return own && originOfBackend(written?.origin, index, own.at);
+    if (backend === undefined || index < 0) return undefined;
+    let found = this.#origins.get(backend);
+    if (found === undefined) {
+      const written = this.#find(route);
+      const own = written?.backends[index];
+      found = { origin: own && originOfBackend(written?.origin, index, own.at) };
+      this.#origins.set(backend, found);
+    }
+    return found.origin;
   }
 
   ofPolicy({ policy, phase, rule = 0 }: DecidingPolicy, chosen: Chosen): Origin | undefined {

@@ -21,7 +21,7 @@ import type { Services } from "../services/services.ts";
 import { isLogged, logAccess } from "../telemetry/log-access.ts";
 import { recordConnection } from "../telemetry/record-connection.ts";
 import type { RequestTrace } from "../trace/request-trace.ts";
-import { recordRequest } from "./record-request.ts";
+import { type Recorded, recordRequest } from "./record-request.ts";
 import { outcomeOf } from "./request-outcome.ts";
 
 /** What decides about the labels of metrics. */
@@ -31,26 +31,7 @@ type Counted = Readonly<
   Pick<Exchange, "call" | "grpc" | "request" | "responseSide" | "result" | "services" | "shown" | "startedAt">
 >;
 /** What log and spans tell of a request. */
-type Told = Chosen &
-  Readonly<
-    Pick<
-      Exchange,
-      | "call"
-      | "downstream"
-      | "grpc"
-      | "policyState"
-      | "request"
-      | "requestId"
-      | "requestSide"
-      | "responseSide"
-      | "result"
-      | "services"
-      | "shown"
-      | "span"
-      | "startedAt"
-      | "variables"
-    >
-  >;
+type Told = Recorded & Readonly<Pick<Exchange, "policyState" | "services" | "shown" | "variables">>;
 type Over = Told & Readonly<Pick<Exchange, "trace">>;
 
 /** Runs once: `close` first, so that callbacks of policies see the exchange as ended and nothing starts again. */

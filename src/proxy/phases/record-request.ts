@@ -14,8 +14,8 @@ const TRACEPARENT = 55;
 /** What makes a path look like one with parameters or user names, whose values may be secret. */
 const SUSPICIOUS = /[;%@+]/;
 
-/** What is recorded of an exchange. */
-type Recorded = Readonly<
+/** What is recorded of an exchange, and read again by those who choose among records or traces. */
+export type Recorded = Readonly<
   Pick<
     Exchange,
     | "bind"

@@ -1,30 +1,13 @@
 /** What a request became, as readers of traces ask for it. */
 import type { Activation } from "../../cel/index.ts";
 import type { PlaceLabels } from "../../recorder/recorder.ts";
-import type { Exchange } from "../exchange/exchange.ts";
-import { shownPath } from "./record-request.ts";
-
-type Ended = Readonly<
-  Pick<
-    Exchange,
-    | "bind"
-    | "call"
-    | "downstream"
-    | "grpc"
-    | "request"
-    | "requestSide"
-    | "responseSide"
-    | "result"
-    | "selected"
-    | "startedAt"
-  >
->;
+import { type Recorded, shownPath } from "./record-request.ts";
 
 /**
  * The variables of a `where` for an exchange that has ended: those that the recorder has of a request, with the same values, so that a condition
  * chooses the same requests here and there. `place`: the most specific that it has reached.
  */
-export function outcomeOf(exchange: Ended, place: PlaceLabels): Activation {
+export function outcomeOf(exchange: Recorded, place: PlaceLabels): Activation {
   const { call, downstream, request, responseSide, result, selected, startedAt } = exchange;
   const { code, decider, endedAt, reason, status } = result;
   const policy = code !== undefined && decider !== undefined && "policy" in decider ? decider.policy : undefined;

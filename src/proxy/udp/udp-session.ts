@@ -2,6 +2,7 @@
 import { asError, ERRORS, type ErrorCode, GatewayError, type Reason, withCause } from "../../base/errors.ts";
 import { canonicalAddress } from "../../base/ip-address.ts";
 import { formatHostPort } from "../../base/listen-address.ts";
+import type { Origin } from "../../base/origin.ts";
 import type { Sweepable } from "../../base/sweeper.ts";
 import type { Activation } from "../../cel/index.ts";
 import type { Connected } from "../../http/source.ts";
@@ -308,18 +309,20 @@ export class UdpSession implements UdpFlowEvents, LiveConnection, Sweepable {
     for (const cancel of this.#cancels) cancel();
     this.#flow?.close();
     this.#rate();
-    this.#record();
-    if (isLogged(this.#host.bind, this.#services.accessLog)) this.#log();
+    const { bind } = this.#host;
+    const { code } = this.#error ?? {};
+    const chosen = { listener: this.listener, route: this.#route, backend: this.#backend };
+    const origin = code && bind.provenance.ofConnectionError(code, chosen, bind.frontend);
+    this.#record(origin);
+    if (isLogged(bind, this.#services.accessLog)) this.#log(origin);
     this.#host.onSessionEnd(this);
   }
 
-  #record(): void {
+  #record(origin: Origin | undefined): void {
     const { recorder } = this.#services;
     if (recorder === undefined) return;
     const { bind } = this.#host;
     const { code, reason = "Upstream" } = this.#error ?? {};
-    const { listener } = this;
-    const chosen = { listener, route: this.#route, backend: this.#backend };
     recordConnection(
       {
         kind: "session",
@@ -329,12 +332,12 @@ export class UdpSession implements UdpFlowEvents, LiveConnection, Sweepable {
         client: this,
         code,
         reason,
-        origin: code && bind.provenance.ofConnectionError(code, chosen, bind.frontend),
+        origin,
         received: this.bytesReceived,
         sent: this.bytesSent,
         startedAt: this.#startedAt,
       },
-      (this.#backend ?? listener ?? bind).series.placeIn(recorder),
+      (this.#backend ?? this.listener ?? bind).series.placeIn(recorder),
       recorder,
     );
   }
@@ -354,10 +357,8 @@ export class UdpSession implements UdpFlowEvents, LiveConnection, Sweepable {
     else outliers.record(endpoint, answered ? SUCCEEDED : NO_RESPONSE, seconds, 0);
   }
 
-  #log(): void {
-    const { bind } = this.#host;
+  #log(origin: Origin | undefined): void {
     const { message: error, code, reason } = this.#error ?? {};
-    const chosen = { listener: this.listener, route: this.#route, backend: this.#backend };
     logAccess(
       {
         time: Date.now(),
@@ -368,14 +369,14 @@ export class UdpSession implements UdpFlowEvents, LiveConnection, Sweepable {
         source: formatHostPort(this.remoteAddress, this.remotePort),
         protocol: "udp",
         error,
-        origin: code && bind.provenance.ofConnectionError(code, chosen, bind.frontend),
+        origin,
         code,
         reason,
         bytesReceived: this.bytesReceived,
         bytesSent: this.bytesSent,
         durationMs: performance.now() - this.#startedAt,
       },
-      bind,
+      this.#host.bind,
       this.#services.accessLog,
       this,
     );
