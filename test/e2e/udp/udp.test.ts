@@ -224,9 +224,12 @@ suite("UDP listeners", () => {
       () => gateway.tasks().every(({ connections }) => connections.length === 0),
       "all sessions to end",
     );
-    for (let i = 0; i < 20; i++) {
+    for (let asked = 0; asked < 20; ) {
       await using client = await UdpPeer.open();
-      assert.equal(await client.ask(`${i}`, gateway.port(BIND)), `alive:${i}`);
+      // The gateway drops datagrams from the address of a backend, and the port of the dead one is free for others.
+      if (client.address === address) continue;
+      assert.equal(await client.ask(`${asked}`, gateway.port(BIND)), `alive:${asked}`);
+      asked++;
     }
   });
 
