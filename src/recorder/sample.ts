@@ -1,0 +1,27 @@
+/** A request as it arrived, by which changes of the configuration are judged. */
+export interface SampledRequest {
+  /** ISO 8601. */
+  readonly time: string;
+  /** How many requests it stands for, itself included. */
+  readonly weight: number;
+  /** The key of the bind at which it arrived. */
+  readonly bind: string;
+  readonly scheme: "http" | "https";
+  readonly version: "1.0" | "1.1" | "2";
+  readonly method: string;
+  readonly authority: string;
+  /** Path and query as they were sent; a value with a secret name is redacted. */
+  readonly target: string;
+  /** In their order. */
+  readonly headers: readonly SampledField[];
+  /** Bytes of the body that the head announces; absent: not announced, or no body. */
+  readonly contentLength?: number;
+  readonly source: { readonly address: string; readonly port: number };
+  /** The server name of the TLS handshake. */
+  readonly serverName?: string;
+}
+
+/** A header field. A secret value is known by its keyed digest only: it can be compared with another value, not read. */
+export type SampledField =
+  | { readonly name: string; readonly value: string }
+  | { readonly name: string; readonly digest: string };
