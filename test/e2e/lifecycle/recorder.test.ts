@@ -104,11 +104,15 @@ test("every record that a reader finds is whole, whenever workers end, and repla
   /** The highest number of each worker, and its highest before its latest end. */
   const newest = Array.from({ length: WORKERS }, () => 0);
   const broken: RequestRecord[] = [];
+  /** The id of each record by its number, which no other record may have. */
+  const ids = new Map<string, string | undefined>();
   let read = 0;
   const look = (): void => {
     for (const record of records.find({ since: 0, limit: 1000 }).records) {
       read++;
-      if (!isWhole(record)) broken.push(record);
+      const number = `${record.worker}-${record.number}`;
+      if (!isWhole(record) || (ids.get(number) ?? record.id) !== record.id) broken.push(record);
+      ids.set(number, record.id);
       newest[record.worker] = Math.max(newest[record.worker] ?? 0, record.number);
     }
   };
