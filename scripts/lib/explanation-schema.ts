@@ -81,6 +81,16 @@ const explanation: Docs<Explanation> = {
     schema: { type: ["integer", "null"] },
     text: "number of the gateway's configuration in effect; null for another one",
   },
+  record: {
+    schema: data,
+    text: "of the request, if it is over, as GET /requests has it; its generation was in effect then",
+    optional: true,
+  },
+  alike: {
+    schema: { type: "integer", minimum: 2 },
+    text: "how many requests with its id have records, of which this is the newest",
+    optional: true,
+  },
   outcomes: { schema: { type: "array", items: { $ref: "#/$defs/outcome" } }, text: "one for each choice that is open" },
   omitted: {
     schema: { type: "integer", minimum: 1 },
