@@ -56,6 +56,11 @@ export const step: Docs<Step> = {
     optional: true,
   },
   steps: { schema: STEPS, text: "what it consists of, or what lost against it" },
+  omitted: {
+    schema: { type: "integer" },
+    text: "how many more routes lost, which are not among steps",
+    optional: true,
+  },
 };
 
 const outcome: Docs<ExplainedOutcome> = {
