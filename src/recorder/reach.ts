@@ -1,7 +1,7 @@
 import type { RecordAnswer } from "./records.ts";
 
 /** How far records reach back. */
-export type RecordsReach = Pick<RecordAnswer, "completeSince" | "keptSince">;
+type RecordsReach = Pick<RecordAnswer, "completeSince" | "keptSince">;
 
 /** Since when a request would have been found in all of these. */
 export function reachText(answers: readonly RecordsReach[]): string {
