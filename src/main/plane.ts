@@ -11,8 +11,11 @@ import { redactAll } from "../base/redaction.ts";
 import { CelError, type Condition } from "../cel/index.ts";
 import type { Settings } from "../config/settings.ts";
 import { type PackedIr, unpackIr } from "../ir/packed-ir.ts";
+import { NoRecord } from "../recorder/reach.ts";
 import type { Records } from "../recorder/records.ts";
+import type { Explanation } from "../rehearsal/explanation.ts";
 import { readQuestion } from "../rehearsal/question.ts";
+import { explainedRecord } from "../rehearsal/recorded.ts";
 import { RehearsalBusy, type RehearsalThread } from "../rehearsal/rehearsal-thread.ts";
 import { processMetrics } from "../telemetry/process-metrics.ts";
 import { type ExtraMetric, renderPrometheus } from "../telemetry/prometheus.ts";
@@ -93,6 +96,7 @@ export function makePlane(gateway: PlaneSource): AdminPlane {
     },
     async explain(value) {
       const question = readQuestion(value);
+      if ("id" in question) return explainedById(question.id, gateway);
       const generation = question.config === undefined ? gateway.status.generation : null;
       try {
         return { generation, ...(await gateway.rehearsals.explain(question)) };
@@ -162,6 +166,16 @@ export function makePlane(gateway: PlaneSource): AdminPlane {
       return renderPrometheus(snapshot, extra, remove, Object.keys(fields.add));
     },
   };
+}
+
+/** What happened to the newest request with this id. Throws NoRecord. */
+function explainedById(id: string, gateway: PlaneSource): Explanation {
+  const answer = recordsOf(gateway).withId(id);
+  const [record] = answer.records;
+  if (record === undefined) throw new NoRecord(id, [answer]);
+  const { generation } = gateway.status;
+  const alike = answer.found > 1 ? { alike: answer.found } : {};
+  return { generation, record, ...alike, outcomes: [explainedRecord(record)] };
 }
 
 function recordsOf({ records }: PlaneSource): Records {

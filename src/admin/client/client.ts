@@ -1,7 +1,7 @@
 import { isObject, jsonOf } from "../../base/fields.ts";
 import type { RecordAnswer } from "../../recorder/records.ts";
 import type { Explanation } from "../../rehearsal/explanation.ts";
-import type { Question } from "../../rehearsal/question.ts";
+import type { Question, RecordedQuestion } from "../../rehearsal/question.ts";
 import type { ConfigStatus } from "../plane/config-status.ts";
 import {
   type AdminAddress,
@@ -107,8 +107,8 @@ export class AdminClient {
     return new TraceStream((stop) => this.#open({ ...call, signal: stop }), signal);
   }
 
-  /** What the gateway would do with a request. */
-  async explain(question: Question, { signal }: CallOptions = {}): Promise<Explanation> {
+  /** What the gateway would do with a request, or what it did with one that is over. */
+  async explain(question: Question | RecordedQuestion, { signal }: CallOptions = {}): Promise<Explanation> {
     const request = {
       method: "POST",
       path: "/explain",

@@ -24,8 +24,8 @@ export interface AdminPlane {
    */
   resumeFollow(id: string, reader: FollowReader): TraceHandle;
   /**
-   * Explains what the gateway would do with a request; `question`: see `Question`.
-   * @throws BadFacts for a question that cannot be rehearsed, BadConfiguration for its configuration
+   * Explains what the gateway would do with a request, or what it did with one that is over; `question`: see `Question` and `RecordedQuestion`.
+   * @throws BadFacts for a question that cannot be rehearsed, BadConfiguration for its configuration, NoRecord for an unknown id
    * @throws AdminUnavailable when too many are waiting
    */
   explain(question: unknown): Promise<Explanation>;

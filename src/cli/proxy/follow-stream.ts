@@ -44,11 +44,7 @@ async function* resumed(proxy: ProxyAdmin, request: FollowRequest, first: TraceS
   }
 }
 
-async function again(
-  proxy: ProxyAdmin,
-  request: FollowRequest,
-  lastEventId: string | undefined,
-): Promise<TraceStream> {
+async function again(proxy: ProxyAdmin, request: FollowRequest, lastEventId: string | undefined): Promise<TraceStream> {
   let last: unknown = "nothing had arrived yet";
   for (const pause of lastEventId === undefined ? [] : PAUSES) {
     await delay(pause, undefined, { signal: request.signal }).catch(() => undefined);
