@@ -5,7 +5,8 @@
  */
 import { randomBytes } from "node:crypto";
 import { compileFilter, type TraceFilter } from "../trace/filter.ts";
-import type { FollowedEvents, FollowFilter } from "../trace/follower.ts";
+import type { FollowCounters } from "../trace/follow-counters.ts";
+import type { FollowedBatch, FollowFilter } from "../trace/follower.ts";
 import { MAX_WATCHERS, type TraceGate } from "../trace/gate.ts";
 import type { PostedEvent, TraceOptions } from "../trace/tracer.ts";
 
@@ -128,13 +129,14 @@ export class TraceHub {
   }
 
   /** Passes on events that a worker has for follower `id`. */
-  deliverFollowed(id: number, worker: number, batch: readonly FollowedEvents[]): void {
+  deliverFollowed(id: number, worker: number, batch: FollowedBatch): void {
     this.#followers.get(id)?.session.deliver(worker, batch);
   }
 
-  /** Tells all followers. */
-  workerDied(worker: number): void {
-    for (const { session } of [...this.#followers.values()]) session.workerDied(worker);
+  /** Tells all followers. `counters`: of the worker. */
+  workerDied(worker: number, counters: FollowCounters): void {
+    for (const [id, { slot, session }] of [...this.#followers])
+      session.workerDied(worker, counters.producedBy(slot, id));
   }
 
   #freeSlot(): number {
