@@ -56,6 +56,11 @@ export const step: Docs<Step> = {
     optional: true,
   },
   steps: { schema: STEPS, text: "what it consists of, or what lost against it" },
+  omitted: {
+    schema: { type: "integer" },
+    text: "how many more routes lost, which are not among steps",
+    optional: true,
+  },
 };
 
 const outcome: Docs<ExplainedOutcome> = {
@@ -80,6 +85,16 @@ const explanation: Docs<Explanation> = {
   generation: {
     schema: { type: ["integer", "null"] },
     text: "number of the gateway's configuration in effect; null for another one",
+  },
+  record: {
+    schema: data,
+    text: "of the request, if it is over, as GET /requests has it; its generation was in effect then",
+    optional: true,
+  },
+  alike: {
+    schema: { type: "integer", minimum: 2 },
+    text: "how many requests with its id have records, of which this is the newest",
+    optional: true,
   },
   outcomes: { schema: { type: "array", items: { $ref: "#/$defs/outcome" } }, text: "one for each choice that is open" },
   omitted: {

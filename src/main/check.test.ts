@@ -136,14 +136,14 @@ test("a difference: what was expected, what came, and what decided; secrets are 
         ✗ rule require request.headers["x-user"] == "admin" → false  gateway.yaml:25
             request.headers["x-user"] → "joe"
 ✗ another route  cases.yaml:9:5
-    route: expected "admin", got "default/default/bind/8080/web/default/all"
+    route: expected "admin", got "all"
     sent.path: expected "/b", got "/a"
     ✓ route all  the only route that matches  gateway.yaml:6
         ✗ route admin  path: /a is not under prefix /admin  gateway.yaml:18
         ✗ route asks  path: /a is not under prefix /asks  gateway.yaml:28
 ✗ a secret  cases.yaml:17:5
     listener: expected none, got "web"
-    backend: expected none, got "/default/default/bind/8080/web/default/all/backend0"
+    backend: expected none, got "127.0.0.1:9099"
     sent.headers.authorization: expected none, got "<redacted>"
     sent.headers.x-team: expected "x", got "shop"
     ✓ route all  the only route that matches  gateway.yaml:6

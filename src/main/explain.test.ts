@@ -612,6 +612,7 @@ test("connections of TCP, TLS and UDP, connections that are refused, and bytes t
 ✓ listener pass  server name *.pass.test  ${file}:17
 ✓ route a  server name a.pass.test  ${file}:21
     ✗ route any  matches too; precedence: server name before any  ${file}:26
+    and 1 more route
 ✓ endpoint a.test:443  connected
 0`,
   );

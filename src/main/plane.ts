@@ -1,7 +1,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { memoryReport, type NamedThreadMemory } from "../admin/memory.ts";
 import type { ConfigStatus } from "../admin/plane/config-status.ts";
-import { AdminBadRequest, type AdminPlane, AdminUnavailable } from "../admin/plane/plane.ts";
+import { AdminBadRequest, AdminGone, type AdminPlane, AdminUnavailable } from "../admin/plane/plane.ts";
 import { mergeCpuProfiles } from "../admin/pprof/cpu.ts";
 import { mergeHeapProfiles } from "../admin/pprof/heap.ts";
 import { packageVersion } from "../base/build-info.ts";
@@ -11,8 +11,11 @@ import { redactAll } from "../base/redaction.ts";
 import { CelError, type Condition } from "../cel/index.ts";
 import type { Settings } from "../config/settings.ts";
 import { type PackedIr, unpackIr } from "../ir/packed-ir.ts";
+import { NoRecord } from "../recorder/reach.ts";
 import type { Records } from "../recorder/records.ts";
+import type { Explanation } from "../rehearsal/explanation.ts";
 import { readQuestion } from "../rehearsal/question.ts";
+import { explainedRecord } from "../rehearsal/recorded.ts";
 import { RehearsalBusy, type RehearsalThread } from "../rehearsal/rehearsal-thread.ts";
 import { processMetrics } from "../telemetry/process-metrics.ts";
 import { type ExtraMetric, renderPrometheus } from "../telemetry/prometheus.ts";
@@ -22,7 +25,7 @@ import { sensitiveHeaders } from "../trace/redaction.ts";
 import { withLocalityOfNode } from "../upstream/discovery/locality.ts";
 import { type CpuProfile, heapProfile, startCpuProfile } from "../worker/profiles.ts";
 import type { Supervisor } from "../worker/supervisor.ts";
-import { TooManyTraces } from "../worker/trace-hub.ts";
+import { StreamGone, TooManyTraces } from "../worker/trace-hub.ts";
 import { dumpIr, dumpSettings } from "./config-dump.ts";
 import { certificateMetrics, documentMetrics, endpointMetrics } from "./gateway-metrics.ts";
 import { versionInfo } from "./version.ts";
@@ -84,8 +87,16 @@ export function makePlane(gateway: PlaneSource): AdminPlane {
         throw error instanceof TooManyTraces ? new AdminUnavailable(error.message) : error;
       }
     },
+    resumeFollow(id, reader) {
+      try {
+        return supervisor.hub.resume(id, reader);
+      } catch (error) {
+        throw error instanceof StreamGone ? new AdminGone(error.message) : error;
+      }
+    },
     async explain(value) {
       const question = readQuestion(value);
+      if ("id" in question) return explainedById(question.id, gateway);
       const generation = question.config === undefined ? gateway.status.generation : null;
       try {
         return { generation, ...(await gateway.rehearsals.explain(question)) };
@@ -155,6 +166,16 @@ export function makePlane(gateway: PlaneSource): AdminPlane {
       return renderPrometheus(snapshot, extra, remove, Object.keys(fields.add));
     },
   };
+}
+
+/** What happened to the newest request with this id. Throws NoRecord. */
+function explainedById(id: string, gateway: PlaneSource): Explanation {
+  const answer = recordsOf(gateway).withId(id);
+  const [record] = answer.records;
+  if (record === undefined) throw new NoRecord(id, [answer]);
+  const { generation } = gateway.status;
+  const alike = answer.found > 1 ? { alike: answer.found } : {};
+  return { generation, record, ...alike, outcomes: [explainedRecord(record)] };
 }
 
 function recordsOf({ records }: PlaneSource): Records {

@@ -12,6 +12,8 @@ import { SlotReader } from "./slots.ts";
 
 /** Clients may send one id with many requests. */
 const MOST_OF_ONE_ID = 100;
+/** The value of the field, with its trace id (W3C Trace Context, section 3.2). */
+const TRACEPARENT = /^[\da-f]{2}-([\da-f]{32})-[\da-f]{16}-[\da-f]{2}$/;
 /** Characters of a trace id. */
 const TRACE_ID = 32;
 
@@ -114,8 +116,9 @@ export class Records {
     return { records: newest.all(), found: newest.found, ...reach };
   }
 
-  /** The records with this request id or trace id, or `<worker>-<number>`. */
-  withId(id: string): RecordAnswer {
+  /** The records with this request id, trace id or `traceparent`, or `<worker>-<number>`. */
+  withId(text: string): RecordAnswer {
+    const id = TRACEPARENT.exec(text)?.[1] ?? text;
     const key = /^(\d+)-(\d+)$/.exec(id);
     const newest = new Newest(MOST_OF_ONE_ID);
     const reach = this.#scan(0, (record) => {

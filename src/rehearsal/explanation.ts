@@ -1,6 +1,7 @@
 /** Explanations as JSON: what the admin server and `--json` give, and what schema/explanation.json describes. */
 import type { Origin } from "../base/origin.ts";
 import type { Path } from "../base/paths.ts";
+import type { RequestRecord } from "../recorder/records.ts";
 import type { Step } from "../trace/steps.ts";
 import type { EndpointStats } from "../upstream/endpoints/endpoints.ts";
 import type { Given, Lack } from "./choices.ts";
@@ -17,13 +18,17 @@ export interface Explained {
 export interface Explanation extends Explained {
   /** Number of the gateway's configuration in effect; null for another one. */
   readonly generation: number | null;
+  /** Of the request, if it is over; its own `generation` was in effect then. */
+  readonly record?: RequestRecord;
+  /** How many requests with its id have records, of which `record` is the newest; absent: only this one. */
+  readonly alike?: number;
 }
 
 /** Why the admin server does not explain: the body of a response with status 400. */
 export interface ExplainRefusal {
   readonly error: {
-    /** What is wrong: the request or what is assumed, or the configuration that the question brings. */
-    readonly code: "question" | "configuration";
+    /** What is wrong: the request or what is assumed, the configuration that the question brings, or no request with its id has a record. */
+    readonly code: "question" | "configuration" | "record";
     readonly message: string;
     /** What to write instead. */
     readonly hint?: string;

@@ -12,6 +12,12 @@ export interface Question {
   readonly configName?: string;
 }
 
+/** Which request, that is over, to explain. */
+export interface RecordedQuestion {
+  /** That of the request, a trace id or `traceparent`, or the number of the record, `<worker>-<number>`. */
+  readonly id: string;
+}
+
 /** The configuration of a question is not valid; the message has every problem with its position. */
 export class BadConfiguration extends Error {
   readonly problems: string;
@@ -22,10 +28,12 @@ export class BadConfiguration extends Error {
 }
 
 const EXAMPLE = 'write {"request": {"url": "http://shop.example/cart"}, "assume": {"extAuthz": "deny"}}';
+const RECORDED_EXAMPLE = 'write {"id": "0-17"}';
 
 /** Checks that a value of JSON is a question. Throws BadFacts. */
-export function readQuestion(value: unknown): Question {
+export function readQuestion(value: unknown): Question | RecordedQuestion {
   if (!isObject(value)) throw new BadFacts("a question is an object", EXAMPLE);
+  if ("id" in value) return readRecorded(value);
   const { request, assume = {}, config, configName, ...others } = value;
   const [unknown] = Object.keys(others);
   if (unknown !== undefined) throw new BadFacts(`${unknown}: unknown field`, EXAMPLE);
@@ -43,4 +51,11 @@ export function readQuestion(value: unknown): Question {
     ...(config !== undefined && { config }),
     ...(configName !== undefined && { configName }),
   };
+}
+
+function readRecorded({ id, ...others }: Fields): RecordedQuestion {
+  const [unknown] = Object.keys(others);
+  if (unknown !== undefined) throw new BadFacts(`${unknown}: unknown field`, RECORDED_EXAMPLE);
+  if (typeof id !== "string" || id === "") throw new BadFacts("id: expected a text", RECORDED_EXAMPLE);
+  return { id };
 }

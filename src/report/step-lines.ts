@@ -23,7 +23,7 @@ export const INDENT = 4;
 /** The steps as lines of a tree. */
 export function linesOf(steps: readonly Step[], depth = 0): StepLine[] {
   return steps.flatMap((step, i) => {
-    const { kind, result, values = [], steps: inner } = step;
+    const { kind, result, values = [], steps: inner, omitted } = step;
     const [first = "", ...rest] = (step.reason ?? (result === "notReached" ? "not reached" : "")).split("\n");
     const before = kind === "request" ? steps.slice(0, i).findLast((each) => each.kind === "request") : undefined;
     const { headers, note } = before === undefined ? { headers: step.headers ?? {}, note: "" } : changes(before, step);
@@ -39,6 +39,9 @@ export function linesOf(steps: readonly Step[], depth = 0): StepLine[] {
         ...Object.entries(headers).map(([field, value]) => `${field}: ${value}`),
       ].map((text) => ({ depth: depth + 1, text })),
       ...linesOf(inner, depth + 1),
+      ...(omitted === undefined
+        ? []
+        : [{ depth: depth + 1, text: `and ${omitted} more ${omitted === 1 ? "route" : "routes"}` }]),
     ];
   });
 }

@@ -37,9 +37,11 @@ export interface Step {
   /** Header fields of a request or response, redacted. */
   readonly headers?: Readonly<Record<string, string>>;
   readonly steps: readonly Step[];
+  /** How many more routes lost, which are not among `steps`. */
+  readonly omitted?: number;
 }
 
-/** Routes that lost, for each selection. */
+/** Routes that lost and become steps, for each selection. */
 const MAX_LOSERS = 5;
 
 /** The steps of a request in the order in which they happened. */
@@ -154,7 +156,7 @@ function shadowed(
 }
 
 function selection(message: Extract<TraceMessage, { type: "routeSelection" }>): Step {
-  const { selectedRoute, evaluatedRoutes, candidates, listeners } = message;
+  const { selectedRoute, evaluatedRoutes, omittedRoutes = 0, candidates, listeners } = message;
   if (listeners !== undefined) {
     const steps = listeners.map(({ listener: key, name = key, ...others }): Step => {
       return { kind: "listener", name, key, result: "no", ...others, steps: [] };
@@ -166,21 +168,24 @@ function selection(message: Extract<TraceMessage, { type: "routeSelection" }>): 
     candidate: KeyedRoute,
     result: Step["result"],
     reason: string,
-    inner: readonly Step[] = [],
+    inner: Pick<Step, "steps" | "omitted"> = { steps: [] },
   ): Step => {
     const { route: key, origin } = candidate;
     const name = routeName(candidate, evaluatedRoutes);
-    return { kind: "route", name, key, result, reason, ...(origin !== undefined && { origin }), steps: inner };
+    return { kind: "route", name, key, result, reason, ...(origin !== undefined && { origin }), ...inner };
   };
   const steps = others
     .slice(0, MAX_LOSERS)
     .map((each) =>
       routeStep(each, "no", each.because === undefined ? each.reason : `matches too; precedence: ${each.because}`),
     );
-  if (selectedRoute === null) return { kind: "route", name: "none", result: "no", reason: "no route matches", steps };
+  const lost = evaluatedRoutes.length + omittedRoutes - (selectedRoute === null ? 0 : 1);
+  const losers = { steps, ...(lost > steps.length && { omitted: lost - steps.length }) };
+  if (selectedRoute === null)
+    return { kind: "route", name: "none", result: "no", reason: "no route matches", ...losers };
   const selected = candidates.find(({ route }) => route === selectedRoute) ?? { route: selectedRoute };
   const isOnly = !others.some(({ matched }) => matched);
-  return routeStep(selected, "yes", isOnly ? "the only route that matches" : "takes precedence", steps);
+  return routeStep(selected, "yes", isOnly ? "the only route that matches" : "takes precedence", losers);
 }
 
 function rule(

@@ -1,3 +1,4 @@
+import { NoRecord } from "../../recorder/reach.ts";
 import type { ExplainRefusal } from "../../rehearsal/explanation.ts";
 import { BadFacts } from "../../rehearsal/facts.ts";
 import { BadConfiguration } from "../../rehearsal/question.ts";
@@ -13,7 +14,8 @@ export const explainRoutes: readonly AdminRoute[] = [
     path: "/explain",
     methods: ["POST"],
     maxBody: MAX_QUESTION,
-    summary: 'what the gateway would do with a request; body {"request": {"url": "http://shop.example/cart"}}',
+    summary:
+      'what the gateway would do with a request, or has done; body {"request": {"url": "http://shop.example/cart"}} or {"id": "0-17"}',
     handle: explain,
   },
 ];
@@ -29,6 +31,7 @@ async function explain({ plane, body }: AdminCall): Promise<PlainReply> {
     return jsonReply(await plane.explain(question));
   } catch (error) {
     if (error instanceof BadConfiguration) return refusal({ code: "configuration", message: error.message });
+    if (error instanceof NoRecord) return refusal({ code: "record", message: error.message });
     if (error instanceof BadFacts) return refusal({ code: "question", message: error.message, hint: error.hint });
     throw error;
   }

@@ -1,5 +1,6 @@
 import { isDeepStrictEqual } from "node:util";
 import { redactTarget, SECRET_PARAMETERS } from "../../base/redaction.ts";
+import type { RequestRecord } from "../../recorder/records.ts";
 import { givenText } from "../../rehearsal/assumptions.ts";
 import type { ExplainedOutcome, Explanation } from "../../rehearsal/explanation.ts";
 import { factsOfRequest, type WrittenRequest } from "../../rehearsal/facts.ts";
@@ -7,37 +8,75 @@ import type { StepLine } from "../../report/step-lines.ts";
 import type { Step } from "../../trace/steps.ts";
 import { type Context, writeJson } from "../runner/context.ts";
 
-/** Prints an explanation, as a tree for each outcome or as JSON. Resolves with the exit code: 1 if every outcome refuses. */
+/** Prints what would happen to a request, as a tree for each outcome or as JSON. Resolves with the exit code: 1 if every outcome refuses. */
 export async function printExplanation(
   explanation: Explanation,
   request: WrittenRequest,
   json: boolean,
   context: Context,
 ): Promise<number> {
-  if (json) await writeJson(context, explanation);
-  else {
-    const { writeLines } = await import("../runner/screen.ts");
-    await writeLines(context, await linesOfExplanation(explanation, request));
-  }
-  return explanation.outcomes.every(({ refused }) => refused) ? 1 : 0;
+  const { method, target, url } = factsOfRequest(request);
+  const title = target === "" ? url.href : `${method} ${redactTarget(target, SECRET_PARAMETERS)}`;
+  const [passed, refused] = url.protocol === "udp:" ? ["forwarded", "dropped"] : ["connected", "refused"];
+  await print(explanation, { title, passed, refused, about: [] }, json, context);
+  return explanation.outcomes.every((outcome) => outcome.refused) ? 1 : 0;
+}
+
+/** Prints what happened to the request, connection or session of a record. `pod`: where it was. */
+export async function printRecorded(
+  explanation: Explanation & { readonly record: RequestRecord; readonly pod?: string },
+  json: boolean,
+  context: Context,
+): Promise<void> {
+  const { record, generation, alike = 1, pod } = explanation;
+  const { kind = "request", method = kind, host = "", path, time, id, traceId, worker, number } = record;
+  const facts = [
+    `at ${time}`,
+    `record ${worker}-${number}`,
+    ...(pod === undefined ? [] : [`pod ${pod}`]),
+    ...(id === undefined ? [] : [`id ${id}`]),
+    ...(traceId === undefined ? [] : [`trace ${traceId}`]),
+  ];
+  const about = [
+    facts.join(" · "),
+    ...(record.generation === generation
+      ? []
+      : [`configuration ${record.generation} was in effect then, now it is ${generation}`]),
+    ...(alike > 1 ? [`${alike} records have this id; this is the newest, and tgctl recent --id lists all`] : []),
+  ];
+  const title = `${method} ${host}${path}`.trimEnd();
+  await print(explanation, { title, passed: "ended", refused: "no response", about }, json, context);
+}
+
+/** What the first lines of an outcome say. */
+interface Heading {
+  readonly title: string;
+  /** What stands for the status if there is none. */
+  readonly passed: string;
+  readonly refused: string;
+  /** Further lines. */
+  readonly about: readonly string[];
+}
+
+async function print(explanation: Explanation, heading: Heading, json: boolean, context: Context): Promise<void> {
+  if (json) return await writeJson(context, explanation);
+  const { writeLines } = await import("../runner/screen.ts");
+  await writeLines(context, await linesOfExplanation(explanation, heading));
 }
 
 /** The trees of the outcomes, one below the other; each without the first steps that it shares with the previous one. */
 async function linesOfExplanation(
   { outcomes, omitted = 0 }: Explanation,
-  request: WrittenRequest,
+  { title, passed, refused, about }: Heading,
 ): Promise<StepLine[]> {
   const { linesOf, titleOf } = await import("../../report/step-lines.ts");
-  const { method, target, url } = factsOfRequest(request);
-  const title = target === "" ? url.href : `${method} ${redactTarget(target, SECRET_PARAMETERS)}`;
-  const [passed, refused] = url.protocol === "udp:" ? ["forwarded", "dropped"] : ["connected", "refused"];
   const lines = outcomes.flatMap((outcome, i): StepLine[] => {
     const { steps, status } = outcome;
     const result = status ?? (outcome.refused ? refused : passed);
     const common = commonSteps(steps, outcomes[i - 1]?.steps ?? []);
     const last = steps[common - 1];
     return [
-      ...headOf(outcome, `${title} → ${result}`).map((text) => ({ depth: 0, text })),
+      ...[...headOf(outcome, `${title} → ${result}`), ...about].map((text) => ({ depth: 0, text })),
       ...(last === undefined
         ? []
         : [{ depth: 0, result: "skipped", text: `as above, up to ${titleOf(last)}` } as const]),

@@ -1,11 +1,13 @@
 /** What `tracegate explain` and `tgctl explain` have in common: options, the request after `--`, and mistakes in them. */
+import { fieldsOf, jsonOf } from "../../base/fields.ts";
 import { ASSUME_SUMMARY, readAssumptions, splitAssumption } from "../../rehearsal/assumptions.ts";
 import { requestOf } from "../../rehearsal/curl.ts";
+import type { ExplainRefusal } from "../../rehearsal/explanation.ts";
 import { BadFacts, factsOfRequest } from "../../rehearsal/facts.ts";
 import { assumedByFile } from "../../rehearsal/named-file.ts";
 import type { Question } from "../../rehearsal/question.ts";
 import type { OptionSpecs } from "../runner/define-command.ts";
-import { usage } from "../runner/errors.ts";
+import { CliError, usage } from "../runner/errors.ts";
 import { OUTPUT_OPTION } from "../runner/output-option.ts";
 
 export const EXPLAIN_OPTIONS = {
@@ -43,4 +45,12 @@ export function questionOf(
 /** A mistake in the request or in what is assumed is one on the command line. */
 export function asUsage(error: unknown): unknown {
   return error instanceof BadFacts ? usage(error.message, error.hint) : error;
+}
+
+/** The error for a question that the admin server refuses: it says what is wrong with it, and what to write. */
+export function badQuestion(status: number, body: string): CliError {
+  const { error } = fieldsOf(jsonOf(body)) as Partial<ExplainRefusal>;
+  if (error === undefined) return new CliError("failure", `unexpected status code: ${status}`, { why: body });
+  const { code, message, hint } = error;
+  return code === "question" ? usage(message, hint) : new CliError("failure", message);
 }

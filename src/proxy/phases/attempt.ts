@@ -3,7 +3,7 @@
  * exchange. Each attempt is a new `UpstreamCall`, which handles replays on stale connections itself.
  */
 import type { Milliseconds } from "../../base/durations.ts";
-import { asError, ERRORS, GatewayError, type Why } from "../../base/errors.ts";
+import { asError, ERRORS, type ErrorCode, GatewayError, type Why } from "../../base/errors.ts";
 import type { Activation } from "../../cel/index.ts";
 import { isGrpc } from "../../http/grpc-reply.ts";
 import { listHas } from "../../http/h1/framing.ts";
@@ -207,7 +207,7 @@ export class HttpCall implements BackendCall, UpstreamCaller, OutcomeContext {
     exchange.deadlines.forwardGrpc();
     if (exchange.policyState.authorityMode === "auto") rewriteAuthority(exchange, pool);
     if (pool.viaProxy !== undefined && !http2) addressProxy(exchange, pool.viaProxy);
-    exchange.span?.callStarted(request, this.endpointName);
+    exchange.span?.callStarted(request, this.endpointName, pool.target.tls !== undefined);
     if (trace !== undefined) {
       trace.requestSnapshot("final request");
       trace.callStarted(this.endpointName);
@@ -333,7 +333,9 @@ export class HttpCall implements BackendCall, UpstreamCaller, OutcomeContext {
     this.#answer = "answered";
     this.answeredAt = performance.now();
     this.#exchange.deadlines.stop();
-    this.#report(status, null, headers);
+    const { trace, span } = this.#exchange;
+    trace?.callEnded(status, null);
+    span?.callAnswered(status, headers);
   }
 
   /** The upstream may only switch to protocols that the client has listed (RFC 9110 7.8). */
@@ -394,9 +396,9 @@ export class HttpCall implements BackendCall, UpstreamCaller, OutcomeContext {
 
   // ── failures ──
 
-  onSendFailed(message: string, times: ConnectTimes | undefined): void {
+  onSendFailed(code: ErrorCode, message: string, times: ConnectTimes | undefined): void {
     if (times !== undefined) this.#exchange.trace?.notConnected(times);
-    this.#report(null, message);
+    this.#fail(code, message);
   }
 
   onEvicted(endpoint: Endpoint): void {
@@ -406,7 +408,7 @@ export class HttpCall implements BackendCall, UpstreamCaller, OutcomeContext {
   onCallFailure({ code, message, sent, timedOut }: CallFailure): void {
     const error = timedOut ? new GatewayError(code) : new GatewayError(code, message);
     // There may be another attempt.
-    if (timedOut) this.#report(null, error.message);
+    if (timedOut) this.#fail(code, error.message);
     this.#exchange.endPhase(new AttemptFailed(error, timedOut && sent));
   }
 
@@ -449,7 +451,7 @@ export class HttpCall implements BackendCall, UpstreamCaller, OutcomeContext {
   }
 
   answeredInstead(error: string | null): void {
-    this.#report(null, error);
+    this.#fail(this.#exchange.result.code, error);
     this.#dropAnswer();
   }
 
@@ -458,10 +460,11 @@ export class HttpCall implements BackendCall, UpstreamCaller, OutcomeContext {
     this.answeredAt = 0;
   }
 
-  /** Reports the response of the attempt, or the reason for its failure, to traces and spans. Does nothing without a current attempt. */
-  #report(status: number | null, error: string | null, headers: HeaderList = NO_HEADERS): void {
-    this.#exchange.trace?.callEnded(status, error);
-    this.#exchange.span?.callEnded(status, error, headers);
+  /** Tells traces and spans that the attempt has no response, and why. Does nothing without a current attempt. */
+  #fail(code: ErrorCode | undefined, error: string | null): void {
+    const { trace, span } = this.#exchange;
+    trace?.callEnded(null, error);
+    span?.callFailed(code, error);
   }
 }
 

@@ -1,6 +1,7 @@
 import { suggest } from "../../base/suggest.ts";
 import type { Ir, Listener, Route, TcpRoute } from "../../ir/ir.ts";
 import { NO_POLICY_SET } from "../../policies/merge.ts";
+import { shortRoute } from "../../trace/route-names.ts";
 import { lintedRoute, meet } from "../../translation/linted-route.ts";
 import { lintTexts } from "../../translation/problems/lint-table.ts";
 import type { Problem } from "../../translation/problems/problem.ts";
@@ -44,6 +45,12 @@ export class Places {
   names(kind: PlaceKind, name: string, actual: string | null): boolean {
     if (actual === null) return false;
     return fits(name, actual) || (kind === "backend" && this.#hosts.get(actual) === name);
+  }
+
+  /** The name by which a case can expect what has this key: of a backend its host, if it has one, of a route the end of its key. */
+  nameOf(kind: PlaceKind, key: string | null): string | null {
+    if (key === null || kind === "listener") return key;
+    return kind === "route" ? shortRoute(key, [...this.#known.route]) : (this.#hosts.get(key) ?? key);
   }
 
   /** Why no request for this host gets what a name means, which the configuration has; undefined: one can. */

@@ -111,7 +111,7 @@ function differencesOf(expect: Expectation, outcome: Outcome, places: Places, hi
     const name = expect[kind];
     const actual = places_[kind];
     if (name !== null && name !== undefined && places.names(kind, name, actual)) continue;
-    compare(kind, name, actual);
+    compare(kind, name, places.nameOf(kind, actual));
   }
   compare("status", expect.status, record?.status ?? null);
   compare("code", expect.code, record?.code ?? null);

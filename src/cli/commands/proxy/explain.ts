@@ -1,23 +1,27 @@
 import { readFileSync } from "node:fs";
 import { messageOf } from "../../../base/errors.ts";
-import { fieldsOf, jsonOf } from "../../../base/fields.ts";
-import type { ExplainRefusal } from "../../../rehearsal/explanation.ts";
 import { printExplanation } from "../../explain/print.ts";
-import { EXPLAIN_OPTIONS, EXPLAIN_REST, questionOf } from "../../explain/words.ts";
+import { badQuestion, EXPLAIN_OPTIONS, EXPLAIN_REST, questionOf } from "../../explain/words.ts";
 import { adminResult } from "../../proxy/admin.ts";
 import { RESOURCE, TARGET_OPTIONS } from "../../proxy/proxies.ts";
 import { defineCommand } from "../../runner/define-command.ts";
 import { CliError, usage } from "../../runner/errors.ts";
 import { openProxies } from "../open-proxies.ts";
+import { explainRecorded, recordedWords } from "./explain-recorded.ts";
 
 export const explain = defineCommand({
   name: "explain",
-  summary: "Explain what the proxy would do with a request, without sending it",
+  summary: "Explain what the proxy would do with a request, without sending it, or what it did with one that is over",
   description: [
     "The proxy rehearses the request on its configuration in effect: routes, policies and backends are the real ones, but nothing leaves it, and no token of a rate limit is taken. Where the outcome depends on what it cannot know, such as a service that a policy calls, each outcome is shown, or only the assumed one (--assume extAuthz=deny).",
     "The request is written as for curl: [METHOD] URL, -X, -H, -d, -A, -u. Exits with 1 if the gateway refuses it in every outcome.",
+    "Without a request after --, the first argument is the id of one that is over: that of the request or its trace, a traceparent, or the number of its record, as in tgctl recent. Its record tells what happened. In a cluster, all pods are asked.",
   ],
-  argument: RESOURCE,
+  argument: {
+    name: "id|resource",
+    many: true,
+    summary: `Without a request: its id, and after it the resource; with one only the resource, which is ${RESOURCE.summary}`,
+  },
   rest: EXPLAIN_REST,
   options: {
     ...TARGET_OPTIONS,
@@ -34,12 +38,19 @@ export const explain = defineCommand({
     { does: "In a cluster", run: "explain gateway/web -n shop -- POST https://shop.example/cart -H 'x-canary: yes'" },
     { does: "With a change that is not in effect yet", run: "explain --config new.yaml -- http://shop.example/cart" },
     { does: "What clients get while the backend fails", run: "explain --assume response=503 -- http://shop.example/" },
+    { does: "Why a request has got 403", run: "explain 0b8f6c1e-7a3d-4c51-9f5e-0d2b6a4c0013 gateway/web -n shop" },
   ],
   async run(invocation, context) {
-    const { rest = [], options } = invocation;
-    if (rest.length === 0)
-      throw usage("explain needs a URL after --", "tgctl explain --local -- http://shop.example/cart");
-    const { config } = options;
+    const { rest = [], options, words } = invocation;
+    const { config, assume, source } = options;
+    const json = context.json || options.output === "json";
+    if (rest.length === 0) {
+      if (config !== undefined || assume.length > 0 || source !== undefined)
+        throw usage("--config, --assume and --source are for a request after --");
+      const { id, resource } = recordedWords(words);
+      return await explainRecorded({ id }, { argument: resource, options }, json, context);
+    }
+    if (words.length > 1) throw usage("with a request after --, only the resource goes before it", words[0]);
     const question = {
       ...questionOf(rest, options),
       ...(config !== undefined && {
@@ -54,7 +65,7 @@ export const explain = defineCommand({
       proxy.client.explain(question, { signal: context.signal }),
       badQuestion,
     );
-    return await printExplanation(explanation, question.request, context.json || options.output === "json", context);
+    return await printExplanation(explanation, question.request, json, context);
   },
 });
 
@@ -64,12 +75,4 @@ function readConfig(path: string): string {
   } catch (error) {
     throw new CliError("failure", `cannot read ${path}: ${messageOf(error)}`);
   }
-}
-
-/** The proxy says what is wrong with the question, and what to write. */
-function badQuestion(status: number, body: string): CliError {
-  const { error } = fieldsOf(jsonOf(body)) as Partial<ExplainRefusal>;
-  if (error === undefined) return new CliError("failure", `unexpected status code: ${status}`, { why: body });
-  const { code, message, hint } = error;
-  return code === "question" ? usage(message, hint) : new CliError("failure", message);
 }

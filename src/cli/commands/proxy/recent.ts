@@ -1,4 +1,4 @@
-import type { RecordAnswer } from "../../../recorder/records.ts";
+import { NoRecord, reachText } from "../../../recorder/reach.ts";
 import { adminResult, type ProxyAdmin } from "../../proxy/admin.ts";
 import { failureOf, RESOURCE, TARGET_OPTIONS } from "../../proxy/proxies.ts";
 import { groupsOf, groupTable, type PodRecord, recordDetails, recordTable } from "../../recent/print.ts";
@@ -87,16 +87,16 @@ export const recent = defineCommand({
     if (answers.length === 0 && failure !== undefined) throw failure;
     records.sort((a, b) => endOf(b) - endOf(a));
     const total = answers.reduce((sum, { answer }) => sum + answer.requests, 0);
-    const reach = reachOf(answers.map(({ answer }) => answer));
+    const reaches = answers.map(({ answer }) => answer);
     if (id !== undefined && records.length === 0)
-      throw failure ?? new CliError("failure", `no record of the request ${JSON.stringify(id)}: ${reach}`);
+      throw failure ?? new CliError("failure", new NoRecord(id, reaches).message);
     const latest = records.slice(0, limit);
     const groups = top ? groupsOf(records, total).slice(0, limit) : undefined;
     if (context.json || output === "json")
       await writeJson(context, groups === undefined ? { records: latest } : { requests: total, groups });
     else if (output === "jsonl")
       await write(context.stdout, (groups ?? latest).map((each) => `${JSON.stringify(each)}\n`).join(""));
-    else if (records.length === 0) await write(context.stdout, `no such request; ${reach}\n`);
+    else if (records.length === 0) await write(context.stdout, `no such request; ${reachText(reaches)}\n`);
     else if (id !== undefined) await write(context.stdout, records.map(recordDetails).join("\n"));
     else if (groups !== undefined) await write(context.stdout, groupTable(groups, total));
     else await write(context.stdout, recordTable(latest));
@@ -110,18 +110,6 @@ function inPod(record: PodRecord, pod: ProxyAdmin["pod"]): PodRecord {
 
 function endOf({ time, duration }: PodRecord): number {
   return Date.parse(time) + duration;
-}
-
-/** Since when a request would have been found. */
-function reachOf(answers: readonly RecordAnswer[]): string {
-  const complete = answers
-    .flatMap(({ completeSince }) => completeSince ?? [])
-    .sort()
-    .at(-1);
-  const kept = answers.flatMap(({ keptSince }) => keptSince ?? []).sort()[0];
-  if (kept === undefined) return "no request has been recorded yet";
-  if (complete === undefined) return `records reach back to ${kept}`;
-  return `records of all requests reach back to ${complete}, those of failed and slow ones to ${kept}`;
 }
 
 function badQuery(status: number, body: string): CliError {

@@ -1,0 +1,138 @@
+import assert from "node:assert/strict";
+import { after, before, suite, test } from "node:test";
+import { invoke } from "../../../src/cli/fixtures/invoke.ts";
+import type { RecordAnswer, RequestRecord } from "../../../src/recorder/records.ts";
+import type { Explanation } from "../../../src/rehearsal/explanation.ts";
+import { TestGateway } from "../../helpers/gateway.ts";
+import { closedPort, Upstream } from "../trace/support.ts";
+
+const TRACE = "4bf92f3577b34da6a3ce929d0e0e4736";
+
+suite("what happened to a request", () => {
+  let upstream: Upstream;
+  let gateway: TestGateway;
+
+  before(async () => {
+    upstream = await Upstream.start();
+    const backends = [{ host: upstream.address }];
+    const authorization = { rules: [{ deny: 'request.path == "/admin"' }] };
+    const routes = [
+      { name: "shop", matches: [{ path: { pathPrefix: "/cart" } }], backends },
+      { name: "admin", matches: [{ path: { pathPrefix: "/admin" } }], policies: { authorization }, backends },
+      {
+        name: "down",
+        matches: [{ path: { exact: "/down" } }],
+        backends: [{ host: `127.0.0.1:${await closedPort()}` }],
+      },
+    ];
+    gateway = await TestGateway.start({ binds: [{ port: 0, listeners: [{ name: "web", routes }] }] });
+  });
+  after(async () => {
+    await gateway.stop();
+    await upstream.close();
+  });
+
+  /** The record of a request, once there is one. */
+  async function recorded(path: string, headers: Readonly<Record<string, string>> = {}): Promise<RequestRecord> {
+    const before = (await newest())?.number ?? 0;
+    const response = await fetch(`http://127.0.0.1:${gateway.port()}${path}`, { headers });
+    await response.text();
+    for (;;) {
+      const record = await newest();
+      if (record !== undefined && record.number > before) return record;
+    }
+  }
+
+  async function newest(): Promise<RequestRecord | undefined> {
+    const response = await fetch(`${gateway.url("admin")}/requests?limit=1`);
+    return ((await response.json()) as RecordAnswer).records[0];
+  }
+
+  async function explain(...words: readonly string[]) {
+    return await invoke(["explain", ...words], "", { TGCTL_ADMIN: gateway.url("admin").replace("http://", "") });
+  }
+
+  async function treeOf(path: string): Promise<string[]> {
+    const { worker, number } = await recorded(path);
+    const { code, stdout, stderr } = await explain(`${worker}-${number}`);
+    assert.deepEqual([code, stderr], [0, ""]);
+    return stdout.trimEnd().split("\n");
+  }
+
+  test("the tree of what decided, found by the number of the record", async () => {
+    const [title, about, ...steps] = await treeOf("/admin?token=secret");
+    assert.equal(title, "GET 127.0.0.1/admin → 403 · route default/admin · authorization failed");
+    assert.match(about ?? "", /^at \d{4}-\S+ · record \d+-\d+ · id \S+$/);
+    assert.deepEqual(steps.slice(0, -1), [
+      "✓ request GET 127.0.0.1/admin  not recorded: query, header fields, body, the client's address",
+      "✓ listener web",
+      "✓ route default/admin",
+      "✗ policy authorization  authorization failed; of the route  binds[0].listeners[0].routes[1].policies.authorization.rules[0]",
+    ]);
+    assert.match(steps.at(-1) ?? "", /^✗ response 403 {2}by the gateway: authorization failed, after [\d.]+ ms$/);
+  });
+
+  test("what the backend did: it responded, or could not be reached", async () => {
+    const [served, down] = [await treeOf("/cart"), await treeOf("/down")];
+    assert.match(served.at(-2) ?? "", /^✓ endpoint \S+ {2}called after [\d.]+ ms, responded [\d.]+ ms later$/);
+    assert.match(served.at(-1) ?? "", /^✓ response 200 {2}by the backend, after [\d.]+ ms$/);
+    assert.match(
+      down.at(-2) ?? "",
+      /^✗ endpoint \S+ {2}called after [\d.]+ ms, upstream call failed {2}binds.*backends/,
+    );
+  });
+
+  test("by a trace id or traceparent, of several requests the newest", async () => {
+    const parent = `00-${TRACE}-00f067aa0ba902b7-01`;
+    await recorded("/cart", { traceparent: parent });
+    const last = await recorded("/none", { traceparent: parent });
+    for (const id of [TRACE, parent, last.id ?? ""]) {
+      const { stdout } = await explain("-o", "json", id);
+      const { record, alike, generation, outcomes } = JSON.parse(stdout) as Explanation;
+      assert.deepEqual([record, generation, outcomes.length], [last, 1, 1]);
+      assert.equal(alike, id === last.id ? undefined : 2);
+    }
+    assert.match((await explain(TRACE)).stdout, /\n2 records have this id; this is the newest, and tgctl recent --id/);
+  });
+
+  test("an id without a record: since when there are records", async () => {
+    const { code, stderr } = await explain("nowhere");
+    assert.equal(code, 1);
+    assert.match(stderr, /^Error: no record of the request "nowhere": records reach back to \d{4}-\S+\n$/);
+  });
+
+  test("mistakes on the command line", async () => {
+    const mistakes: [words: readonly string[], message: RegExp][] = [
+      [[], /explain needs a request after --, or the id of one that is over\nTry: tgctl explain -- /],
+      [["gateway/web"], /gateway\/web is not the id of a request/],
+      [["http://shop.example/"], /a request goes after --\nTry: tgctl explain -- http:\/\/shop\.example\/\n/],
+      [["a", "gateway/web", "c"], /what is c\?/],
+      [["a", "--source", "192.0.2.7"], /are for a request after --/],
+      [["a", "gateway/web", "--", "http://a"], /with a request after --, only the resource goes before it/],
+    ];
+    for (const [words, message] of mistakes) {
+      const { code, stderr } = await explain(...words);
+      assert.equal(code, 2, words.join(" "));
+      assert.match(stderr, message);
+    }
+  });
+
+  test("the admin server says what is wrong with a question", async () => {
+    const ask = async (question: object): Promise<[number, unknown]> => {
+      const body = JSON.stringify(question);
+      const response = await fetch(`${gateway.url("admin")}/explain`, { method: "POST", body });
+      return [response.status, ((await response.json()) as { error: { code: string } }).error.code];
+    };
+    assert.deepEqual(await ask({ id: "nowhere" }), [400, "record"]);
+    assert.deepEqual(await ask({ id: 1 }), [400, "question"]);
+    assert.deepEqual(await ask({ id: "nowhere", assume: {} }), [400, "question"]);
+  });
+
+  test("a reload: which configuration was in effect", async () => {
+    const { worker, number } = await recorded("/cart");
+    assert.equal(await gateway.reconfigure({ binds: [] }), "applied");
+    const { stdout } = await explain(`${worker}-${number}`);
+    assert.match(stdout, /\nconfiguration 1 was in effect then, now it is 2\n/);
+    assert.match(stdout, /\n✓ route default\/shop\n/);
+  });
+});
