@@ -14,7 +14,7 @@ export interface FollowFilter {
 }
 
 /** Events of one request, in their order, at least one. */
-export interface FollowedEvents {
+interface FollowedEvents {
   /** Its number among the followed requests of this thread, from 1. */
   readonly request: number;
   /** Their JSON. */

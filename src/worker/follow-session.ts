@@ -86,9 +86,9 @@ export class FollowSession {
     this.#timer = setTimeout(() => this.#end("time"), bounds.forMs).unref();
   }
 
-  /** Whether it has a reader. */
-  get read(): boolean {
-    return this.#reader !== undefined;
+  /** Whether its reader has gone. */
+  get unread(): boolean {
+    return this.#unread !== undefined;
   }
 
   /** No event will be added. */
@@ -107,6 +107,7 @@ export class FollowSession {
     this.#reader = reader;
     before?.end();
     clearTimeout(this.#unread);
+    this.#unread = undefined;
     if (position !== undefined) this.#position = position;
     // A stream that breaks off before its first event can be resumed too.
     reader.events([{ id: this.#idOf(this.#position) }]);

@@ -194,7 +194,9 @@ test("a follower that leaves and does not come back within 10 s frees its slot",
   t.mock.timers.enable({ apis: ["setTimeout"] });
   const { gate, hub, sent } = setUp();
   const reader = new FollowReader();
-  const handle = await hub.follow(FOLLOW, reader);
+  const opening = hub.follow(FOLLOW, reader);
+  assert.equal(reader.id, "", "the reader is not told to begin before the workers know");
+  const handle = await opening;
   assert.equal(gate.armed, true);
   handle.close();
   handle.close();

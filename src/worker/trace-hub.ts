@@ -111,10 +111,10 @@ export class TraceHub {
       },
     );
     this.#followers.set(id, { slot, session });
-    const handle = session.attach(reader);
     await this.#control.follow(id, slot, filter, options);
     if (!session.over) this.#gate.arm(slot);
-    return handle;
+    // Last: it tells the reader that requests are followed now.
+    return session.attach(reader);
   }
 
   /** Goes on with a stream, for a reader that has received it up to the event with this id. @throws StreamGone */
@@ -143,7 +143,8 @@ export class TraceHub {
     const used = new Set([...this.#watchers.values(), ...this.#followers.values()].map(({ slot }) => slot));
     let slot = 0;
     while (used.has(slot)) slot++;
-    const unread = slot < MAX_WATCHERS ? undefined : [...this.#followers.values()].find(({ session }) => !session.read);
+    const unread =
+      slot < MAX_WATCHERS ? undefined : [...this.#followers.values()].find(({ session }) => session.unread);
     if (unread !== undefined) {
       unread.session.giveUp();
       return unread.slot;
