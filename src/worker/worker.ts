@@ -153,7 +153,8 @@ function main(port: NonNullable<typeof parentPort>, options: WorkerOptions): voi
     log,
     accessLog: new AccessLog(output, batch, options.logReasons),
     recorder:
-      options.recorder && new Recorder(new RecorderMemory(options.recorder.memory), options.recorder.clientAddress),
+      options.recorder &&
+      new Recorder(new RecorderMemory(options.recorder.memory), options.index, options.recorder.clientAddress),
     exports: chunks,
     sensitive: sensitiveHeaders(options.sensitiveHeaders),
     policies: {
