@@ -16,9 +16,10 @@ const SESSION = [
 const protocols = (events: readonly Followed[]) =>
   events.flatMap(({ message }) => (message.type === "requestStarted" ? [message.protocol ?? "http"] : []));
 
-test("a session of UDP is followed from its first datagram to its end; a trace waits for a request", async () => {
+test("a session of UDP is followed from its first datagram to its end; a trace waits for a request", async (t) => {
   await using server = await UdpPeer.open((text) => `a:${text}`);
   const upstream = await Upstream.start();
+  t.after(() => upstream.close());
   const http = { port: 0, listeners: [{ routes: [{ backends: [{ host: upstream.address }] }] }] };
   const routes = [{ name: "r", backends: [{ host: server.address }] }];
   const udp = { port: 0, listeners: [{ name: "dns", protocol: "UDP", tcpRoutes: routes }] };
@@ -41,7 +42,6 @@ test("a session of UDP is followed from its first datagram to its end; a trace w
   assert.equal(messageOf(session, "backendCallStart").target, server.address);
   assert.equal(messageOf(session, "backendCallResult").error, null);
   assert.equal(messageOf(session, "requestFinished").error, null);
-  await upstream.close();
 });
 
 test("a session of UDP without a usable backend ends with the reason", async () => {
@@ -55,10 +55,11 @@ test("a session of UDP without a usable backend ends with the reason", async () 
   assert.match(messageOf(session, "requestFinished").error ?? "", /backend/);
 });
 
-test("a shutdown ends the stream after the requests that it waits for, and those that it cuts", async () => {
+test("a shutdown ends the stream after the requests that it waits for, and those that it cuts", async (t) => {
   const upstream = await Upstream.start();
+  t.after(() => upstream.close());
   const hung = upstream.hang("/hangs");
-  const config = { terminationMinDeadline: "0s", terminationMaxDeadline: "1s", workerThreads: 2 };
+  const config = { connectionMinTerminationDeadline: "0s", connectionTerminationDeadline: "1s", workerThreads: 2 };
   await using gateway = await TestGateway.start({ ...proxyTo(upstream.address), config });
   const events = await followed(gateway, { count: 100 }, async () => {
     await call(gateway.port(), { path: "/before" });
@@ -72,5 +73,4 @@ test("a shutdown ends the stream after the requests that it waits for, and those
   for (const each of requests) assert.equal(sequence(each).at(-1), "requestFinished");
   assert.deepEqual(noticesOf(events), [{ type: "followEnded", reason: "shutdown", requests: 2, unfinished: 0 }]);
   assert.equal(events.at(-1)?.message.type, "followEnded");
-  await upstream.close();
 });
