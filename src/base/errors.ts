@@ -134,8 +134,6 @@ export interface ShownValues {
 /** The decision behind an error. */
 export interface Explained {
   readonly text: string;
-  /** The rule of a policy that decided: its position among those of all levels. */
-  readonly rule?: number | undefined;
   /** The compiled route that decided, if no policy did. */
   readonly route?: { readonly digest: string };
 }
@@ -148,6 +146,8 @@ export type Why = (shown: ShownValues, after?: "deny") => Explained;
 
 interface ErrorOptions extends Partial<Omit<ErrorAnswer, "code">> {
   readonly why?: Why;
+  /** The rule of a policy that decided: its position among those of all levels. */
+  readonly rule?: number;
 }
 
 /**
@@ -160,16 +160,19 @@ export class GatewayError extends Error {
   readonly detail: string | undefined;
   /** For the access log, which shows it after `message`. */
   readonly why: Why | undefined;
+  /** For records and the access log: the rule of a policy that decided, as its position among those of all levels. */
+  readonly rule: number | undefined;
   constructor(
     code: ErrorCode,
     detail?: string,
     cause?: unknown,
-    { status = ERRORS[code].status, headers = [], body, why }: ErrorOptions = {},
+    { status = ERRORS[code].status, headers = [], body, why, rule }: ErrorOptions = {},
   ) {
     super(detail === undefined ? ERRORS[code].message : `${ERRORS[code].message}: ${detail}`, { cause });
     this.detail = detail;
     this.answer = body === undefined ? { code, status, headers } : { code, status, headers, body };
     this.why = why;
+    this.rule = rule;
   }
   get code(): ErrorCode {
     return this.answer.code;

@@ -10,9 +10,10 @@ import { type Assumptions, readAssumptions, withoutPlace } from "./assumptions.t
 import type { Given, Lack } from "./choices.ts";
 import type { Explained, ExplainedOutcome } from "./explanation.ts";
 import { factsOfRequest, type RequestFacts } from "./facts.ts";
+import type { Outcome } from "./outcome.ts";
 import type { RecordedQuestion } from "./question.ts";
 import { allSteps, explainedRecord, isKey, type RecordSteps, stepsOfRecord } from "./recorded.ts";
-import type { Outcome, Rehearsal } from "./rehearsal.ts";
+import type { Rehearsal } from "./rehearsal.ts";
 import { treeOf } from "./tree.ts";
 
 /** A request that is over, with what is known of it besides its record. */

@@ -11,6 +11,7 @@ import type { UnknownValues } from "../proxy/match/condition.ts";
 import { ASSUMPTIONS, supplyOf } from "./assumptions.ts";
 import type { Choices, CredentialKind } from "./choices.ts";
 import type { PartlyKnown, RequestFacts } from "./facts.ts";
+import type { SampledHead } from "./sampled-head.ts";
 
 /** Longest body that is made up: gateways refuse longer ones before they read them. */
 const MAX_BODY = 16 * 1024 * 1024;
@@ -20,6 +21,16 @@ interface UnknownFact {
   readonly need: Need;
 }
 
+/** How secret values are compared that are not known. */
+export interface Equality {
+  /** What stands for the values that routes want of secret fields, numbered in the order of their comparison. */
+  readonly numbers: Map<string, string>;
+  /** The digest that a sample has of a field with this value, latin1; absent: digests cannot be compared. */
+  readonly digestOf?: (value: string) => string;
+}
+
+const NO_DIGESTS: SampledHead["digests"] = new Map();
+
 export class UnknownFacts implements Unknowns, UnknownValues {
   readonly #choices: Choices;
   #facts: readonly UnknownFact[] = [];
@@ -27,8 +38,8 @@ export class UnknownFacts implements Unknowns, UnknownValues {
   /** The names of the fields and query parameters that a request has which is partly known. */
   readonly #known = { header: new Set<string>(), query: new Set<string>() };
   #secret: Names = new Set();
-  /** What stands for the values that routes want of secret fields, numbered in the order of their comparison. */
-  readonly #secretValues = new Map<string, string>();
+  #digests: SampledHead["digests"] = NO_DIGESTS;
+  #equality: Equality = { numbers: new Map() };
   /** The fields and parameters that are equal to a value in this run. */
   readonly #equal = new Map<string, string>();
 
@@ -38,7 +49,7 @@ export class UnknownFacts implements Unknowns, UnknownValues {
 
   /** Begins an explanation, in all of whose runs a number stands for the same secret. */
   restart(): void {
-    this.#secretValues.clear();
+    this.#equality = { numbers: new Map() };
   }
 
   /**
@@ -46,28 +57,34 @@ export class UnknownFacts implements Unknowns, UnknownValues {
    * headers for which the values that routes want are not shown.
    */
   begin(facts: RequestFacts, secret: Names): RequestFacts {
-    this.#secret = secret;
-    this.#equal.clear();
-    const hidden = redactedFields(facts.head).map((name) => ({
-      path: ["request", "headers", name],
-      need: aboutField(name),
-    }));
-    this.#facts = hidden;
-    this.#partly = facts.partly;
-    if (facts.partly !== undefined) this.#learn(facts);
+    this.#hide(redactedFields(facts.head), secret);
+    if (facts.partly !== undefined) this.#learn(facts, facts.partly);
     if (facts.body.length > 0 || !announcesBody(facts.head)) return facts;
     const body = this.#choices.assumed("body");
     if (body !== undefined) return withBody(facts, Buffer.from(body));
-    this.#facts = [
-      ...hidden,
-      { path: ["request", "body"], need: BODY },
-      { path: ["request", "bodyPrefix"], need: BODY },
-    ];
+    this.#facts = [...this.#facts, ...BODY_FACTS];
     return withBlankBody(facts);
   }
 
+  /** Begins a run of a sampled request, whose secret fields are known by their digests, and whose body is not known. */
+  beginSampled({ sample, digests }: SampledHead, secret: Names, equality: Equality): void {
+    this.#hide(digests.keys(), secret);
+    this.#digests = digests;
+    this.#equality = equality;
+    if ((sample.contentLength ?? 0) > 0) this.#facts = [...this.#facts, ...BODY_FACTS];
+  }
+
+  #hide(names: Iterable<string>, secret: Names): void {
+    this.#secret = secret;
+    this.#equal.clear();
+    this.#digests = NO_DIGESTS;
+    this.#partly = undefined;
+    this.#facts = Array.from(names, (name) => ({ path: ["request", "headers", name], need: aboutField(name) }));
+  }
+
   /** Remembers what a request has that is partly known. */
-  #learn({ head, target }: RequestFacts): void {
+  #learn({ head, target }: RequestFacts, partly: PartlyKnown): void {
+    this.#partly = partly;
     const [, ...lines] = head.split("\r\n");
     this.#known.header = new Set(lines.map((line) => line.slice(0, Math.max(0, line.indexOf(":"))).toLowerCase()));
     this.#known.query = new Set(new URLSearchParams(target.slice(target.indexOf("?") + 1 || target.length)).keys());
@@ -106,6 +123,10 @@ export class UnknownFacts implements Unknowns, UnknownValues {
         ? `request.headers[${JSON.stringify(name.toLowerCase())}]`
         : `request.uri.query(${JSON.stringify(name)})`;
     const isSecret = of === "query" || this.#secret.has(name.toLowerCase());
+    const digests = this.#digests.get(name.toLowerCase());
+    const { digestOf } = this.#equality;
+    if (of === "header" && type === "exact" && digests !== undefined && digestOf !== undefined)
+      return digests.includes(digestOf(Buffer.from(value, "utf8").toString("latin1")));
     const equal = this.#equal.get(field);
     if (type === "exact" && equal !== undefined) return equal === value;
     const wanted = JSON.stringify(isSecret ? this.#numbered(`${field} ${type} ${value}`) : value);
@@ -140,8 +161,9 @@ export class UnknownFacts implements Unknowns, UnknownValues {
   }
 
   #numbered(secret: string): string {
-    const known = this.#secretValues.get(secret) ?? `${REDACTED.slice(0, -1)} ${this.#secretValues.size + 1}>`;
-    this.#secretValues.set(secret, known);
+    const { numbers } = this.#equality;
+    const known = numbers.get(secret) ?? `${REDACTED.slice(0, -1)} ${numbers.size + 1}>`;
+    numbers.set(secret, known);
     return known;
   }
 
@@ -151,6 +173,10 @@ export class UnknownFacts implements Unknowns, UnknownValues {
 }
 
 const BODY: Need = { what: "the body of the request", supply: "write -d BODY or --assume body=TEXT" };
+const BODY_FACTS: readonly UnknownFact[] = ["body", "bodyPrefix"].map((name) => ({
+  path: ["request", name],
+  need: BODY,
+}));
 const FIELDS: Need = { what: "the fields of the request", supply: "write -H 'name: value' for each" };
 const QUERY: Need = { what: "the query", supply: "write --url-query name=value for each parameter" };
 const TIME: Need = { what: "the time of the request", supply: supplyOf("time") };

@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from "node:util";
 import { type Fields, fieldsOf } from "../base/fields.ts";
 import { encodingOf } from "./bodies.ts";
 import { grpcEndOf } from "./grpc-end.ts";
@@ -8,6 +9,8 @@ export type Severity = "success" | "info" | "warn" | "error";
 
 /** One line of the event list. */
 export interface Row {
+  /** Its place in the trace, from 1. */
+  readonly number: number;
   readonly label: string;
   readonly summary: string;
   readonly severity: Severity;
@@ -46,6 +49,7 @@ export function rowOf(event: Fields, before: Row | undefined): Row {
       : before?.snapshot;
   const { request, response } = fieldsOf(state);
   return {
+    number: (before?.number ?? 0) + 1,
     label: harmless(typeLabel(message)),
     summary: harmless(scope + summaryOf(message)),
     severity: severityOf(event),
@@ -66,6 +70,15 @@ export function rowsOf(events: readonly Fields[]): readonly Row[] {
   const rows: Row[] = [];
   for (const event of events) rows.push(rowOf(event, rows.at(-1)));
   return rows;
+}
+
+/** Whether the row is a snapshot that equals the one before it. */
+export function changesNothing({ message, snapshot }: Row): boolean {
+  const isSnapshot = message.type === "requestSnapshot" || message.type === "responseSnapshot";
+  if (!isSnapshot || snapshot?.previous === undefined) return false;
+  // Only the raw response has these times, so that they are missing later changes nothing.
+  const withoutTimes = (state: Fields) => ({ ...state, proxy: undefined });
+  return isDeepStrictEqual(withoutTimes(snapshot.state), withoutTimes(snapshot.previous));
 }
 
 /** A row for a problem of the client: the stream broke, the request could not be sent. */

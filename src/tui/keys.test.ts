@@ -36,7 +36,7 @@ test("] and [ go to the next and the previous error or warning, around the end",
   }
   assert.equal(number(press(state, "[")), 21);
   const healthy = loaded(80, 24);
-  const none = { ...healthy, rows: healthy.rows.slice(0, 5), selected: 2 };
+  const none = { ...healthy, listed: healthy.rows.slice(0, 5), selected: 2 };
   assert.equal(statusText(press(none, "]")), "no error or warning in this trace");
 });
 

@@ -64,37 +64,33 @@ function box(width: number, height: number): Area {
 
 /** The lines of the event list: columns `#`, milliseconds since the start, `Type` and `Summary`. */
 
+/** Widths of the columns of numbers. */
 interface Columns {
   readonly number: number;
   readonly time: number;
 }
 
-function columnsFor(rows: readonly Row[]): Columns {
-  const time = Math.max(5, ...rows.map((row) => milliseconds(row.end).length));
-  return { number: String(rows.length).length, time };
+/** The widths for a list that ends with this row: numbers and times only grow. */
+export function columnsFor(last: Row | undefined): Columns {
+  return { number: String(last?.number ?? 0).length, time: Math.max(5, milliseconds(last?.end).length) };
 }
 
 /** The header of the list. */
-export function listHeader(rows: readonly Row[]): string {
-  const { number, time } = columnsFor(rows);
+export function listHeader({ number, time }: Columns): string {
   return ` ${"#".padStart(number)}  ${"ms".padStart(time)}  ${"Type".padEnd(LABEL_WIDTH)}  Summary`;
 }
 
 /** One line of the list, not cut. */
-export function listLine(rows: readonly Row[], index: number, selected: boolean): string {
-  const row = rows[index];
-  if (row === undefined) return "";
-  const { number, time } = columnsFor(rows);
+export function listLine(row: Row, { number, time }: Columns, selected: boolean): string {
   const mark = selected ? "›" : " ";
-  const place = `${mark}${String(index + 1).padStart(number)}  ${milliseconds(row.end).padStart(time)}`;
+  const place = `${mark}${String(row.number).padStart(number)}  ${milliseconds(row.end).padStart(time)}`;
   return `${place}  ${fit(row.label, LABEL_WIDTH)}  ${row.summary}`;
 }
 
-/** The size of the whole list. */
-export function listSize(rows: readonly Row[]): ListSize {
-  const longest = Math.max(0, ...rows.map((row) => columnsOf(row.summary)));
+/** The size of a list with so many rows, of which the longest summary has `widest` columns. */
+export function listSize(columns: Columns, widest: number, rows: number): ListSize {
   return {
-    columns: columnsOf(listHeader(rows)) - "Summary".length + Math.max(longest, "Summary".length),
-    lines: rows.length + 1,
+    columns: columnsOf(listHeader(columns)) - "Summary".length + Math.max(widest, "Summary".length),
+    lines: rows + 1,
   };
 }

@@ -2,10 +2,12 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { EVENTS } from "../report/fixtures/trace.ts";
 import { loaded } from "./fixtures/trace.ts";
-import { listLine } from "./layout.ts";
+import { columnsFor, listLine } from "./layout.ts";
 import { detail, initialState, layout, type Move, reduce, type State, statusText, wrappedDetail } from "./reducer.ts";
 
 const SIZE = { columns: 80, rows: 24 };
+/** The snapshots of the fixture that equal the one before. */
+const UNCHANGED = ["5 gateway policies", "17 backend response ready", "18 final response"];
 const moved = (state: State, ...moves: Move[]) =>
   moves.reduce((before, move) => reduce(before, { type: "moved", move }), state);
 
@@ -38,11 +40,11 @@ test("the selected row is always visible, at every size", () => {
 test("the list is no wider and no taller than its content, and leaves the details two fifths", () => {
   const state = loaded(300, 60);
   const { events, detail } = layout(state);
-  const longest = Math.max(...state.rows.map((_, index) => listLine(state.rows, index, false).length));
+  const longest = Math.max(...state.rows.map((row) => listLine(row, columnsFor(state.rows.at(-1)), false).length));
   assert.equal(events.textWidth, longest);
   assert.equal(events.width + detail.width, 300);
   assert.equal(layout(loaded(120, 60)).events.width, 72);
-  const short = { ...loaded(80, 60), rows: state.rows.slice(0, 3) };
+  const short = { ...loaded(80, 60), listed: state.rows.slice(0, 3) };
   assert.equal(layout(short).events.lines, 4, "the header and three rows");
 });
 
@@ -93,6 +95,31 @@ test("the end of the request selects the event that decided, unless the reader h
   );
   const moved = reduce(before, { type: "moved", move: "home" });
   assert.equal(reduce(moved, { type: "event", event: EVENTS.at(-1) ?? {} }).selected, 0);
+});
+
+test("snapshots that change nothing can be hidden; the rows keep their numbers, the decisions and the selection", () => {
+  const all = loaded(80, 24);
+  const brief = reduce(all, { type: "briefToggled" });
+  const labels = (state: State) => state.listed.map(({ number, summary }) => `${number} ${summary}`);
+  assert.deepEqual(
+    labels(all).filter((label) => !labels(brief).includes(label)),
+    UNCHANGED,
+  );
+  assert.equal(statusText(brief), `${UNCHANGED.length} hidden: snapshots that change nothing`);
+  assert.equal(brief.listed[brief.selected]?.label, "Backend Result");
+  assert.deepEqual(reduce(brief, { type: "briefToggled" }).listed, all.rows);
+
+  const onHidden = moved(all, "home", "down", "down", "down", "down");
+  assert.equal(onHidden.listed[onHidden.selected]?.summary, "gateway policies");
+  const before = reduce(onHidden, { type: "briefToggled" });
+  assert.equal(before.listed[before.selected]?.number, 4, "the row before");
+});
+
+test("events that arrive while unchanged snapshots are hidden are listed only if they change something", () => {
+  let state = reduce(initialState("t", SIZE), { type: "briefToggled" });
+  for (const event of EVENTS) state = reduce(state, { type: "event", event });
+  assert.equal(state.rows.length - state.listed.length, UNCHANGED.length);
+  assert.equal(state.listed[state.selected]?.label, "Backend Result", "the end selects the event that decided");
 });
 
 test("a stream that broke ends in a red row that says why", () => {

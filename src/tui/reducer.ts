@@ -10,9 +10,9 @@ import {
   treeOf,
 } from "../report/detail.ts";
 import { outcomeOf } from "../report/outcome.ts";
-import { problemRow, type Row, rowOf } from "../report/rows.ts";
-import { wrapHanging } from "../report/text.ts";
-import { type Layout, layoutOf, listSize, type Pane, type Size } from "./layout.ts";
+import { changesNothing, problemRow, type Row, rowOf } from "../report/rows.ts";
+import { columnsOf, wrapHanging } from "../report/text.ts";
+import { columnsFor, type Layout, layoutOf, listSize, type Pane, type Size } from "./layout.ts";
 
 /** The state of the trace view and everything that changes it; no terminal, no clock, no input or output. */
 
@@ -21,9 +21,15 @@ export interface State {
   /** The trace shows secrets: it was opened with `--reveal`. */
   readonly revealed: boolean;
   readonly rows: readonly Row[];
-  /** Index into `rows`; 0 while `rows` is empty. */
+  /** The rows in the list: all, or all but the snapshots that change nothing. */
+  readonly listed: readonly Row[];
+  /** Snapshots that change nothing are not listed. */
+  readonly brief: boolean;
+  /** Columns of the longest summary. */
+  readonly widest: number;
+  /** Index into `listed`; 0 while that is empty. */
   readonly selected: number;
-  /** First visible row of the event list. */
+  /** First visible row of the event list: an index into `listed`. */
   readonly eventsTop: number;
   /** First visible line of the detail pane. */
   readonly detailTop: number;
@@ -60,6 +66,7 @@ export type Action =
   | { readonly type: "moved"; readonly move: Move }
   | { readonly type: "modeChosen"; readonly mode: Mode }
   | { readonly type: "formatToggled" }
+  | { readonly type: "briefToggled" }
   | { readonly type: "noticed"; readonly text: string }
   | { readonly type: "helpToggled" }
   | { readonly type: "searchOpened" }
@@ -72,6 +79,9 @@ export function initialState(title: string, size: Size, revealed = false): State
     title,
     revealed,
     rows: [],
+    listed: [],
+    brief: false,
+    widest: 0,
     selected: 0,
     eventsTop: 0,
     detailTop: 0,
@@ -113,6 +123,8 @@ export function reduce(state: State, action: Action): State {
       return { ...state, ...cleared, mode: action.mode, detailTop: 0 };
     case "formatToggled":
       return { ...state, ...cleared, format: state.format === "yaml" ? "json" : "yaml", detailTop: 0 };
+    case "briefToggled":
+      return toggleBrief({ ...state, ...cleared });
     case "noticed":
       return { ...state, notice: action.text };
     case "helpToggled":
@@ -132,12 +144,13 @@ export function reduce(state: State, action: Action): State {
 const cleared = { notice: undefined, foundLine: undefined } as const;
 
 export function layout(state: State): Layout {
-  return layoutOf(state.size, state.pane, listSize(state.rows));
+  const { size, pane, rows, listed, widest } = state;
+  return layoutOf(size, pane, listSize(columnsFor(rows.at(-1)), widest, listed.length));
 }
 
 export function detail(state: State): Detail {
-  const { rows, selected, mode, format } = state;
-  return mode === "tree" ? treeOf(rows) : detailOf(rows[selected], mode, format);
+  const { rows, listed, selected, mode, format } = state;
+  return mode === "tree" ? treeOf(rows) : detailOf(listed[selected], mode, format);
 }
 
 export interface WrappedLine extends DetailLine {
@@ -166,12 +179,28 @@ export function statusText(state: State): string {
 
 /** Follows new events while the last row is selected; at the end of the request, selects the one that decided the outcome. */
 function append(state: State, row: Row): State {
-  const follows = state.selected >= state.rows.length - 1;
+  const follows = state.selected >= state.listed.length - 1;
   const rows = [...state.rows, row];
-  if (!follows) return { ...state, rows };
+  const listed = state.brief && changesNothing(row) ? state.listed : [...state.listed, row];
+  const appended = { ...state, rows, listed, widest: Math.max(state.widest, columnsOf(row.summary)) };
+  if (!follows || listed === state.listed) return appended;
   const decider = row.message.type === "requestFinished" ? outcomeOf(rows).decider : undefined;
-  const selected = decider === undefined ? rows.length - 1 : rows.indexOf(decider);
-  return scrolled({ ...state, rows, selected, detailTop: 0 });
+  const selected = decider === undefined ? listed.length - 1 : listed.indexOf(decider);
+  return scrolled({ ...appended, selected, detailTop: 0 });
+}
+
+/** The selection stays, or moves to the row before one that is no longer listed. */
+function toggleBrief(state: State): State {
+  const brief = !state.brief;
+  const listed = brief ? state.rows.filter((row) => !changesNothing(row)) : state.rows;
+  const number = state.listed[state.selected]?.number ?? 0;
+  const selected = Math.max(
+    0,
+    listed.findLastIndex((row) => row.number <= number),
+  );
+  const hidden = state.rows.length - listed.length;
+  const notice = hidden === 0 ? "every snapshot changes something" : `${hidden} hidden: snapshots that change nothing`;
+  return select({ ...state, brief, listed, ...(brief && { notice }) }, selected);
 }
 
 function move(state: State, direction: Move): State {
@@ -181,7 +210,7 @@ function move(state: State, direction: Move): State {
     return { ...state, detailTop: target(state.detailTop, direction, lines, most) };
   }
   const { lines } = layout(state).events;
-  const selected = target(state.selected, direction, lines - 1, Math.max(0, state.rows.length - 1));
+  const selected = target(state.selected, direction, lines - 1, Math.max(0, state.listed.length - 1));
   return selected === state.selected ? state : select(state, selected);
 }
 
@@ -195,7 +224,7 @@ function find(state: State, forward: boolean): State {
   if (search === "") return { ...state, notice: "nothing to search for; / begins a search" };
   const missing = { ...state, ...cleared, notice: `no match for ${search}` };
   if (state.pane === "events") {
-    const row = findRow(state.rows, search, state.selected, forward);
+    const row = findRow(state.listed, search, state.selected, forward);
     return row === undefined ? missing : select({ ...state, ...cleared }, row);
   }
   const from = state.foundLine ?? state.detailTop - 1;
@@ -204,7 +233,7 @@ function find(state: State, forward: boolean): State {
 }
 
 function nextProblem(state: State, forward: boolean): State {
-  const row = findProblem(state.rows, state.selected, forward);
+  const row = findProblem(state.listed, state.selected, forward);
   if (row === undefined) return { ...state, notice: "no error or warning in this trace" };
   return select({ ...state, ...cleared }, row);
 }
@@ -219,7 +248,7 @@ function target(from: number, direction: Move, page: number, most: number): numb
 function scrolled(state: State): State {
   // The event list spends one line on its header.
   const lines = Math.max(1, layout(state).events.lines - 1);
-  const last = Math.max(0, state.rows.length - lines);
+  const last = Math.max(0, state.listed.length - lines);
   const eventsTop = Math.min(Math.max(state.eventsTop, state.selected - lines + 1), state.selected, last);
   const most = Math.max(0, wrappedDetail(state).length - layout(state).detail.lines);
   return { ...state, eventsTop, detailTop: Math.min(state.detailTop, most) };

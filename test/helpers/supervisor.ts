@@ -52,11 +52,12 @@ export class TestSupervisor {
   readonly #threads = new Map<number, Worker>();
   readonly #onDeath: (() => void)[] = [];
 
-  constructor(workers: number) {
+  /** `settings`: others than those of most tests. */
+  constructor(workers: number, settings: Pick<SupervisorSettings, "recorder"> = {}) {
     // Node emits this event for every thread; the supervisor itself does not expose them.
     process.on("worker", this.#remember);
     this.supervisor = new Supervisor(
-      { workers, own: new OwnSockets(OwnSockets.memoryFor(workers + 1)), worker: WORKER },
+      { workers, own: new OwnSockets(OwnSockets.memoryFor(workers + 1)), worker: WORKER, ...settings },
       {
         onLog: (lines) => {
           this.log += Buffer.from(lines).toString();

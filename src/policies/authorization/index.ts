@@ -47,6 +47,6 @@ function prepare({ rules: configured }: Authorization, cel: CelEnvironment): () 
 
 // Separate, because its closure would cost every request an allocation.
 function denied(rules: Rules, denial: Denial, variables: Activation): GatewayError {
-  const why: Why = (shown, after) => rules.describe(denial, variables, shown, after);
-  return new GatewayError("TG_AUTHORIZATION", undefined, undefined, { why });
+  const why: Why = (shown, after) => ({ text: rules.describe(denial, variables, shown, after) });
+  return new GatewayError("TG_AUTHORIZATION", undefined, undefined, { why, rule: rules.deciding(denial) });
 }

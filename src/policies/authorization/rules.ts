@@ -1,4 +1,4 @@
-import type { Explained, ShownValues } from "../../base/errors.ts";
+import type { ShownValues } from "../../base/errors.ts";
 import type { Activation, CelEnvironment, Condition, Scope } from "../../cel/index.ts";
 import { ruleText, type ShownRule } from "../../trace/authorization.ts";
 import { Decisions, rejected } from "../contract/decisions.ts";
@@ -81,19 +81,21 @@ export class Rules {
   }
 
   /** A denial by its values; expressions are left out, because they may contain secrets. `after`: see `Why`. */
-  describe(denial: Denial, variables: Activation, shown: ShownValues, after?: "deny"): Explained {
-    if (denial.mode === "allow")
-      return {
-        text: DENIALS.tell({ code: "noAllow" }).text,
-        rule: this.#all.findIndex(({ mode: each }) => each === "allow"),
-      };
+  describe(denial: Denial, variables: Activation, shown: ShownValues, after?: "deny"): string {
+    if (denial.mode === "allow") return DENIALS.tell({ code: "noAllow" }).text;
     const { mode, matched, error, inputs } = resultOf(denial.rule, variables);
     const values = inputs
       .slice(0, MAX_VALUES)
       .map(({ text, path, value }) => [text, shown.input(path, value)] as const);
     const result = { mode, matched, ...(error !== undefined && { error: "" }), inputs: Object.fromEntries(values) };
-    const rule = this.#all.indexOf(denial.rule);
-    return { text: DENIALS.tell({ code: "rule", result, index: rule, after }).text, rule };
+    return DENIALS.tell({ code: "rule", result, index: this.deciding(denial), after }).text;
+  }
+
+  /** The position of the rule that denies; the first `allow` rule, if none of them is true. */
+  deciding(denial: Denial): number {
+    return denial.mode === "allow"
+      ? this.#all.findIndex(({ mode }) => mode === "allow")
+      : this.#all.indexOf(denial.rule);
   }
 }
 

@@ -137,11 +137,11 @@ export class ShadowLane implements ShadowRuns {
     if (error instanceof RequestEnded) return { verdict: "undecided", reason: error.message };
     if (error instanceof GatewayError && BUSY.has(error.code)) return { verdict: "undecided", reason: error.message };
     if (!(error instanceof GatewayError)) this.#host.logDefect(asError(error));
-    const { code, status, message, why } =
+    const { code, status, message, why, rule } =
       error instanceof GatewayError ? error : new GatewayError("TG_INTERNAL", undefined, error);
     const verdict = "deny";
     const told = this.#host.told(why, verdict);
-    return { verdict, status, code, reason: told?.text ?? message, rule: told?.rule };
+    return { verdict, status, code, reason: told?.text ?? message, rule };
   }
 
   #conclude(decision: ShadowDecision, view: ShadowView): void {

@@ -16,8 +16,8 @@ export class Result {
   /** `performance.now()` ms; 0 = not yet. */
   endedAt = 0;
 
-  /** Why the gateway responds in place of the backend, or cuts the backend's response short. */
-  blame(code: ErrorCode, message: string, { rule, route }: Partial<Explained> = {}): void {
+  /** Why the gateway responds in place of the backend, or cuts the backend's response short: `rule` of the policy that has thrown, or the `route`. */
+  blame(code: ErrorCode, message: string, rule?: number, route?: Explained["route"]): void {
     this.reason = ERRORS[code].reason;
     this.error = message;
     this.code = code;

@@ -46,10 +46,11 @@ export function refusalOf(
   variables: Activation,
   { bind: { network, frontend }, services }: Pick<Ingress, "bind" | "services">,
 ): Refusal {
-  if (!services.accessLog.explains || !services.accessLog.enabled("info"))
-    return refusal("TG_AUTHORIZATION", undefined, undefined);
-  const { text, rule = 0 } = network?.describe(denial, variables, secretsOfConnection(services)) ?? {};
-  return refusal("TG_AUTHORIZATION", text, frontend.origins?.networkAuthorization?.[rule]);
+  const origin = frontend.origins?.networkAuthorization?.[network?.deciding(denial) ?? 0];
+  const { accessLog } = services;
+  const shown = accessLog.explains && accessLog.enabled("info");
+  const text = shown ? network?.describe(denial, variables, secretsOfConnection(services)) : undefined;
+  return refusal("TG_AUTHORIZATION", text, origin);
 }
 
 /** Waits for the service. Reads from the client meanwhile, so that its close is noticed, but does not parse the bytes. */

@@ -19,10 +19,13 @@ export function respond(exchange: Pick<Exchange, "responseSide">): typeof WAIT {
 }
 
 /** Records the error with the decision behind it. A defect is logged with its stack instead. */
-export function blame(exchange: Pick<Exchange, "result" | "told">, { code, message, cause, why }: GatewayError): void {
+export function blame(
+  exchange: Pick<Exchange, "result" | "told">,
+  { code, message, cause, why, rule }: GatewayError,
+): void {
   const told = exchange.told(why);
   const texts = [message, told?.text, code !== "TG_INTERNAL" && cause instanceof Error ? lineOf(cause) : undefined];
-  exchange.result.blame(code, texts.filter((text) => text !== undefined).join(": "), told);
+  exchange.result.blame(code, texts.filter((text) => text !== undefined).join(": "), rule, told?.route);
 }
 
 /** Replaces the response by an error or a reply of a policy. An error's `cause` goes to logs and traces only. */

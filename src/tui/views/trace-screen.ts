@@ -4,7 +4,7 @@ import { KEY } from "../../report/detail.ts";
 import { outcomeOf } from "../../report/outcome.ts";
 import { clip, columnsOf, fit } from "../../report/text.ts";
 import { HELP } from "../keys.ts";
-import { type Area, listHeader, listLine } from "../layout.ts";
+import { type Area, columnsFor, listHeader, listLine } from "../layout.ts";
 import { detail, layout, type State, statusText, type WrappedLine, wrappedDetail } from "../reducer.ts";
 import { type Theme, ThemeContext, useTheme } from "./theme.ts";
 
@@ -86,18 +86,19 @@ function EventsPane({ state }: { readonly state: State }): ReactNode {
   const theme = useTheme();
   const area = layout(state).events;
   const visible = Math.max(1, area.lines - 1);
-  const rows = state.rows.slice(state.eventsTop, state.eventsTop + visible).map((row, offset) => {
+  const columns = columnsFor(state.rows.at(-1));
+  const rows = state.listed.slice(state.eventsTop, state.eventsTop + visible).map((row, offset) => {
     const index = state.eventsTop + offset;
     const selected = index === state.selected;
     const style = selected && state.pane === "events" ? theme.selected : selected ? { bold: true } : {};
-    const line = fit(listLine(state.rows, index, selected), area.textWidth);
+    const line = fit(listLine(row, columns, selected), area.textWidth);
     return h(Text, { key: index, ...theme.severity[row.severity], ...style }, line);
   });
-  const header = fit(listHeader(state.rows), area.textWidth);
+  const header = fit(listHeader(columns), area.textWidth);
   return h(Frame, {
     area,
     title: `Events ${state.title}`,
-    position: positionOf(state.eventsTop, visible, state.rows.length),
+    position: positionOf(state.eventsTop, visible, state.listed.length),
     active: state.pane === "events",
     lines: [h(Text, { key: "header", ...theme.heading }, header), ...rows],
   });

@@ -375,9 +375,14 @@ suite("/config/status", () => {
 
   test("settings that are read only at the start: a change needs a restart until it is reverted", async () => {
     await using gateway = await TestGateway.start(answering("first"));
-    const changed = { adminAddr: "127.0.0.1:1", workerThreads: 2, logging: { level: "debug" } };
+    const changed = {
+      adminAddr: "127.0.0.1:1",
+      workerThreads: 2,
+      logging: { level: "debug" },
+      recorder: { off: true },
+    };
     assert.equal(await gateway.reconfigure(answering("second", { config: changed })), "applied");
-    const fields = ["config.adminAddr", "config.logging.level", "config.workerThreads"];
+    const fields = ["config.adminAddr", "config.logging.level", "config.recorder.off", "config.workerThreads"];
     assert.deepEqual([...(await status(gateway)).restartRequired].sort(), fields);
     const line = gateway.lines.find(({ message }) => /restart/.test(String(message)));
     assert.equal(line?.level, "warn");

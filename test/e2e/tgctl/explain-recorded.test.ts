@@ -70,8 +70,8 @@ suite("what happened to a request", () => {
       "✓ request GET 127.0.0.1/admin  not recorded: query, header fields, the client's address",
       "✓ listener web  any host  binds[0].listeners[0]",
       `✓ route admin  the only route that matches  ${at}`,
-      "    ✗ route down  path: /admin is not exactly /down  binds[0].listeners[0].routes[2]",
       "    ✗ route shop  path: /admin is not under prefix /cart  binds[0].listeners[0].routes[0]",
+      "    ✗ route down  path: /admin is not exactly /down  binds[0].listeners[0].routes[2]",
       `✗ policy authorization  deny rules[0] is true  ${at}.policies.authorization`,
       `    ? rule deny request.headers["x-role"] == "guest" → assumed true; not known: the field x-role  ${at}.policies.authorization.rules[0]`,
     ]);
