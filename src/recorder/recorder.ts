@@ -41,6 +41,10 @@ export class Place extends Name {
   }
 }
 
+export function recordId(worker: number, number: number): string {
+  return `${worker}-${number}`;
+}
+
 /** The labels in the text of a place. */
 export function placeLabels(text: string): PlaceLabels {
   const values = text.split(SEPARATOR);
@@ -78,13 +82,15 @@ export class Recorder {
   readonly #otherDecider = new LastName();
   /** By their origins. */
   readonly #deciders = new WeakMap<Origin, Name>();
+  readonly #worker: number;
   #number: number;
   #clockRead = Number.NEGATIVE_INFINITY;
   #epochAt0 = 0;
   #before = 0;
 
-  /** `clientAddress`: records have the addresses of clients. */
-  constructor(memory: RecorderMemory, clientAddress = false) {
+  /** `worker`: whose records these are; `clientAddress`: they have the addresses of clients. */
+  constructor(memory: RecorderMemory, worker: number, clientAddress = false) {
+    this.#worker = worker;
     this.#clientAddress = clientAddress;
     this.#memory = memory;
     this.#names = new Names(memory);
@@ -93,6 +99,11 @@ export class Recorder {
     this.#number = newest;
     this.#kept = new KeptSlots(memory.kept.slots, new Set(kept.map(({ slot }) => slot)));
     for (const { slot, place, reason } of kept) this.#kept.add(this.#historyOf(placeLabels(place)).class(reason), slot);
+  }
+
+  /** The id of the newest record, which finds it among those of all workers: `<worker>-<number>`. */
+  get newestId(): string {
+    return recordId(this.#worker, this.#number);
   }
 
   place(labels: PlaceLabels): Place {
