@@ -157,7 +157,7 @@ export class Rehearsal {
   readonly #services: Services;
   readonly #choices = new Choices();
   readonly #recorderMemory = RecorderMemory.create(2 * SLOT, SLOT);
-  readonly #recorder = new Recorder(this.#recorderMemory);
+  readonly #recorder = new Recorder(this.#recorderMemory, 0);
   readonly #recorded = new FlightRecords([this.#recorderMemory]);
   readonly #unknowns = new UnknownFacts(this.#choices);
   readonly #backend = new AssumedBackend({
