@@ -130,7 +130,7 @@ function fill(shared: RecorderMemory): unknown {
 for (const counted of [false, true]) {
   const shared = RecorderMemory.create(4 * 1024 * 1024, 2 * 1024 * 1024);
   const { heap: before } = usedBy(shared);
-  recorder = new Recorder(shared);
+  recorder = new Recorder(shared, 0);
   place = recorder.place(LABELS);
   if (counted) printMemory("idle", shared, before);
   const held = fill(shared);
