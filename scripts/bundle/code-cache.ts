@@ -38,6 +38,7 @@ export async function recordCodeCache(dist: string): Promise<void> {
     "worker-worker",
     "config-load-worker",
     "rehearsal-rehearsal-worker",
+    "impact-impact-worker",
     "policies-basic-auth-hashing-thread",
     "cli-main",
   ])
