@@ -46,6 +46,19 @@ export interface Asked {
   readonly share: (value: unknown) => number;
 }
 
+/** Runs about one request: with more choices, the rest is left out. */
+export const MAX_RUNS = 16;
+
+/** Adds what a run was not given: each other value of its choices, with the values of those before. */
+export function pushOthers(open: Given[], given: Given, asked: ReadonlyMap<string, Asked>): void {
+  let known = given;
+  for (const [choice, { value, others }] of asked) {
+    if (choice in given) continue;
+    for (const other of others) open.push({ ...known, [choice]: other });
+    known = { ...known, [choice]: value };
+  }
+}
+
 /** The names of backends; if two have the same, their keys, with a number for one that is there again. */
 function namesOf(backends: Split["backends"]): string[] {
   const names = backends.map(backendName);

@@ -5,7 +5,7 @@ import type { RequestRecord } from "../recorder/records.ts";
 import type { Step } from "../trace/steps.ts";
 import type { EndpointStats } from "../upstream/endpoints/endpoints.ts";
 import type { Given, Lack } from "./choices.ts";
-import type { Outcome } from "./rehearsal.ts";
+import type { Outcome } from "./outcome.ts";
 import { treeOf } from "./tree.ts";
 
 /** What can happen to a request. */

@@ -9,6 +9,7 @@ import type { FitsRedacted } from "../proxy/match/condition.ts";
 import { ASSUMPTIONS, supplyOf } from "./assumptions.ts";
 import type { Choices, CredentialKind } from "./choices.ts";
 import type { RequestFacts } from "./facts.ts";
+import type { SampledHead } from "./sampled-head.ts";
 
 /** Longest body that is made up: gateways refuse longer ones before they read them. */
 const MAX_BODY = 16 * 1024 * 1024;
@@ -18,12 +19,22 @@ interface UnknownFact {
   readonly need: Need;
 }
 
+/** How secret values are compared that are not known. */
+export interface Equality {
+  /** What stands for the values that routes want of secret fields, numbered in the order of their comparison. */
+  readonly numbers: Map<string, string>;
+  /** The digest that a sample has of a field with this value, latin1; absent: digests cannot be compared. */
+  readonly digestOf?: (value: string) => string;
+}
+
+const NO_DIGESTS: SampledHead["digests"] = new Map();
+
 export class UnknownFacts implements Unknowns {
   readonly #choices: Choices;
   #facts: readonly UnknownFact[] = [];
   #secret: Names = new Set();
-  /** What stands for the values that routes want of secret fields, numbered in the order of their comparison. */
-  readonly #secretValues = new Map<string, string>();
+  #digests: SampledHead["digests"] = NO_DIGESTS;
+  #equality: Equality = { numbers: new Map() };
   /** The fields and parameters that are equal to a value in this run. */
   readonly #equal = new Map<string, string>();
 
@@ -33,7 +44,7 @@ export class UnknownFacts implements Unknowns {
 
   /** Begins an explanation, in all of whose runs a number stands for the same secret. */
   restart(): void {
-    this.#secretValues.clear();
+    this.#equality = { numbers: new Map() };
   }
 
   /**
@@ -41,19 +52,27 @@ export class UnknownFacts implements Unknowns {
    * headers for which the values that routes want are not shown.
    */
   begin(facts: RequestFacts, secret: Names): RequestFacts {
-    this.#secret = secret;
-    this.#equal.clear();
-    const hidden = redactedFields(facts.head).map((name) => ({
-      path: ["request", "headers", name],
-      need: aboutField(name),
-    }));
-    this.#facts = hidden;
+    this.#hide(redactedFields(facts.head), secret);
     if (facts.body.length > 0 || !announcesBody(facts.head)) return facts;
     const body = this.#choices.assumed("body");
     if (body !== undefined) return withBody(facts, Buffer.from(body));
-    const need = { what: "the body of the request", supply: "write -d BODY or --assume body=TEXT" };
-    this.#facts = [...hidden, { path: ["request", "body"], need }, { path: ["request", "bodyPrefix"], need }];
+    this.#facts = [...this.#facts, ...BODY];
     return withBlankBody(facts);
+  }
+
+  /** Begins a run of a sampled request, whose secret fields are known by their digests, and whose body is not known. */
+  beginSampled({ sample, digests }: SampledHead, secret: Names, equality: Equality): void {
+    this.#hide(digests.keys(), secret);
+    this.#digests = digests;
+    this.#equality = equality;
+    if ((sample.contentLength ?? 0) > 0) this.#facts = [...this.#facts, ...BODY];
+  }
+
+  #hide(names: Iterable<string>, secret: Names): void {
+    this.#secret = secret;
+    this.#equal.clear();
+    this.#digests = NO_DIGESTS;
+    this.#facts = Array.from(names, (name) => ({ path: ["request", "headers", name], need: aboutField(name) }));
   }
 
   at(path: readonly string[], presence: boolean): CelValue | Failure | undefined {
@@ -84,6 +103,10 @@ export class UnknownFacts implements Unknowns {
         ? `request.headers[${JSON.stringify(name.toLowerCase())}]`
         : `request.uri.query(${JSON.stringify(name)})`;
     const isSecret = of === "query" || this.#secret.has(name.toLowerCase());
+    const digests = this.#digests.get(name.toLowerCase());
+    const { digestOf } = this.#equality;
+    if (of === "header" && type === "exact" && digests !== undefined && digestOf !== undefined)
+      return digests.includes(digestOf(Buffer.from(value, "utf8").toString("latin1")));
     const equal = this.#equal.get(field);
     if (type === "exact" && equal !== undefined) return equal === value;
     const wanted = JSON.stringify(isSecret ? this.#numbered(`${field} ${type} ${value}`) : value);
@@ -94,8 +117,9 @@ export class UnknownFacts implements Unknowns {
   };
 
   #numbered(secret: string): string {
-    const known = this.#secretValues.get(secret) ?? `${REDACTED.slice(0, -1)} ${this.#secretValues.size + 1}>`;
-    this.#secretValues.set(secret, known);
+    const { numbers } = this.#equality;
+    const known = numbers.get(secret) ?? `${REDACTED.slice(0, -1)} ${numbers.size + 1}>`;
+    numbers.set(secret, known);
     return known;
   }
 
@@ -104,6 +128,10 @@ export class UnknownFacts implements Unknowns {
   }
 }
 
+const BODY: readonly UnknownFact[] = ["body", "bodyPrefix"].map((name) => ({
+  path: ["request", name],
+  need: { what: "the body of the request", supply: "write -d BODY or --assume body=TEXT" },
+}));
 const TIME: Need = { what: "the time of the request", supply: supplyOf("time") };
 const CHANCE: Need = { what: "chance", supply: supplyOf("random") };
 
