@@ -18,7 +18,8 @@ export interface SampledRequest {
   readonly headers: readonly SampledField[];
   /** Bytes of the body that the head announces; absent: not announced, or no body. */
   readonly contentLength?: number;
-  readonly source: { readonly address: string; readonly port: number };
+  /** Of the client; only if `config.recorder.clientAddress` is set. */
+  readonly source?: { readonly address: string; readonly port: number };
   /** The server name of the TLS handshake. */
   readonly serverName?: string;
 }

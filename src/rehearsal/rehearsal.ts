@@ -44,7 +44,7 @@ import { Resolver, SYSTEM } from "../upstream/resolve/resolver.ts";
 import { AssumedBackend, inMemory } from "./assumed-backend.ts";
 import { type Assumptions, checkUse } from "./assumptions.ts";
 import { Choices, type Given, MAX_RUNS, pushOthers } from "./choices.ts";
-import { type ReceivedResponse, RehearsedClient } from "./client.ts";
+import { RehearsedClient } from "./client.ts";
 import { rehearseDatagram } from "./datagram.ts";
 import { Decider, type Decisions, NO_BIND } from "./decider.ts";
 import { BadFacts, type RequestFacts } from "./facts.ts";

@@ -1,5 +1,5 @@
 import { REDACTED } from "../base/redaction.ts";
-import type { SampledRequest } from "../recorder/sample.ts";
+import type { SampledField, SampledRequest } from "../recorder/sample.ts";
 
 /** A sampled request as a client would send it, made once for all configurations that decide about it. */
 export interface SampledHead {
@@ -23,7 +23,7 @@ export function headOf(sample: SampledRequest): SampledHead {
   const fields = sample.headers.flatMap((field): [string, string][] => {
     const name = field.name.toLowerCase();
     if (name === "content-length" || name === "host") return [];
-    return [[name, "digest" in field ? REDACTED : field.value]];
+    return [[name, isSecret(field) ? REDACTED : field.value]];
   });
   if (sample.contentLength !== undefined) fields.push(["content-length", String(sample.contentLength)]);
   const digests = digestsOf(sample);
@@ -45,12 +45,16 @@ function sectionOf(
 }
 
 function digestsOf({ headers }: SampledRequest): SampledHead["digests"] {
-  if (!headers.some((field) => "digest" in field)) return NO_DIGESTS;
+  if (!headers.some(isSecret)) return NO_DIGESTS;
   const found = new Map<string, string[]>();
   for (const field of headers) {
-    if (!("digest" in field)) continue;
+    if (!isSecret(field)) continue;
     const name = field.name.toLowerCase();
     found.set(name, [...(found.get(name) ?? []), field.digest]);
   }
   return found;
+}
+
+function isSecret(field: SampledField): field is Extract<SampledField, { readonly digest: string }> {
+  return "digest" in field;
 }

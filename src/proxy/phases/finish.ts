@@ -23,6 +23,7 @@ import { recordConnection } from "../telemetry/record-connection.ts";
 import type { RequestTrace } from "../trace/request-trace.ts";
 import { type Recorded, recordRequest } from "./record-request.ts";
 import { outcomeOf } from "./request-outcome.ts";
+import { sampleRequest } from "./sample-request.ts";
 
 /** What decides about the labels of metrics. */
 type Chosen = Readonly<Pick<Exchange, "bind" | "selected">>;
@@ -43,7 +44,11 @@ export function finish(exchange: Over & Pick<Exchange, "close">): undefined {
   services.metrics.inFlight.count--;
   const series = seriesOf(exchange);
   count(exchange, series);
-  if (services.recorder !== undefined) recordRequest(exchange, series.placeIn(services.recorder), services.recorder);
+  if (services.recorder !== undefined) {
+    recordRequest(exchange, series.placeIn(services.recorder), services.recorder);
+    // Others were sampled with their routes.
+    if (exchange.selected.route === undefined) sampleRequest(exchange, services.recorder);
+  }
   if (shadowed?.pending === undefined) report(exchange);
   else reportAfter(shadowed.pending, exchange);
 }
