@@ -48,7 +48,9 @@ export async function impactAside(task: ImpactTask): Promise<Impact> {
   });
   worker.unref();
   const ended = new AbortController();
-  worker.once("exit", (code) => ended.abort(new Error(`the thread that compares configurations ended with code ${code}`)));
+  worker.once("exit", (code) =>
+    ended.abort(new Error(`the thread that compares configurations ended with code ${code}`)),
+  );
   const timer = setTimeout(() => {
     ended.abort(new Error(`the comparison takes longer than ${LONGEST_MS / 1000} s`));
   }, LONGEST_MS);
