@@ -15,7 +15,7 @@ const RECORDS = 200_000;
 const ROUNDS = 9;
 
 const memory = RecorderMemory.create(4 * 1024 * 1024, 2 * 1024 * 1024);
-let recorder = new Recorder(memory);
+let recorder = new Recorder(memory, 0);
 const LABELS = {
   bind: "8080",
   protocol: "http",
@@ -63,8 +63,8 @@ console.log(`${median(rounds).toFixed(0)} ns per record (${Math.min(...rounds).t
 
 // Four workers with full rings, of which the kept areas are empty.
 const memories = [memory, ...[1, 2, 3].map(() => RecorderMemory.create(4 * 1024 * 1024, 2 * 1024 * 1024))];
-for (const each of memories.slice(1)) {
-  recorder = new Recorder(each);
+for (const [index, each] of memories.slice(1).entries()) {
+  recorder = new Recorder(each, index + 1);
   place = recorder.place(LABELS);
   write(each.recent.slots);
 }
