@@ -42,7 +42,7 @@ export class Place extends Name {
   }
 }
 
-export function recordId(worker: number, number: number): string {
+function recordId(worker: number, number: number): string {
   return `${worker}-${number}`;
 }
 
