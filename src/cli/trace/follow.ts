@@ -8,15 +8,22 @@ import { type Context, write } from "../runner/context.ts";
 import { CliError, describe } from "../runner/errors.ts";
 import type { TraceItem } from "./source.ts";
 
-/** The stream of one proxy. */
-export interface FollowedProxy {
-  /** The name of its pod; undefined if there is only one proxy. */
-  readonly pod: string | undefined;
-  /** Events, and word of the connection. */
-  readonly events: AsyncGenerator<FollowedItem>;
-}
-
+/** An event, or word of the connection. */
 export type FollowedItem = Extract<TraceItem, { readonly kind: "event" | "progress" }>;
+
+/** What a stream has sent, or the failure that has ended it. `pod`: undefined if there is only one proxy. */
+export type FollowedOutput =
+  | { readonly pod: string | undefined; readonly record: FollowedItem; readonly error?: undefined }
+  | { readonly pod: string | undefined; readonly record?: undefined; readonly error: unknown };
+
+/** The stream of the only proxy. */
+export async function* ofOne(events: AsyncGenerator<FollowedItem>): AsyncGenerator<FollowedOutput> {
+  try {
+    for await (const record of events) yield { pod: undefined, record };
+  } catch (error) {
+    yield { pod: undefined, error };
+  }
+}
 
 interface Open {
   readonly number: number;
@@ -25,13 +32,12 @@ interface Open {
 }
 
 /**
- * Prints what the proxies stream until all streams have ended, or `count` requests of all proxies together: as text, a line for each
- * request at its end; as JSON, a line for each event, with the name of the pod. Requests are numbered across proxies. Standard error
- * says what is missing.
- * @throws CliError if a stream breaks, once the others have ended
+ * Prints what the proxies stream until that ends, or `count` requests of all proxies together: as text, a line for each request at its end;
+ * as JSON, a line for each event, with the name of the pod. Requests are numbered across proxies. Standard error says what is missing.
+ * @throws the failure of the only proxy; CliError if its stream ends early. Pods come and go: what happens to theirs is said
  */
 export async function printFollowed(
-  proxies: readonly FollowedProxy[],
+  streams: AsyncIterable<FollowedOutput>,
   { count, json }: { readonly count: number; readonly json: boolean },
   context: Context,
 ): Promise<void> {
@@ -43,11 +49,11 @@ export async function printFollowed(
     const words = [startTimeOf(events).slice(11, 23) || "-", `#${number}`, ...(pod === undefined ? [] : [pod])];
     return write(context.stdout, `${[...words, outcomeLine(outcomeOf(rowsOf(events)))].join("  ")}\n`);
   };
-  const ended = new Set<string | undefined>();
-  for await (const { pod, record, error } of merged(proxies)) {
+  let early = true;
+  for await (const { pod, record, error } of streams) {
     if (record === undefined) {
-      failure = error;
-      if (pod !== undefined) await write(context.stderr, `${at(pod)}${describe(error)}\n`);
+      if (pod === undefined) failure = error;
+      else await write(context.stderr, `${at(pod)}${describe(error)}\n`);
       continue;
     }
     if (record.kind === "progress") {
@@ -57,9 +63,10 @@ export async function printFollowed(
     const { event, raw } = record;
     const message = fieldsOf(event.message);
     if (typeof event.request !== "number") {
-      if (message.type === "followEnded" && message.reason !== "shutdown") ended.add(pod);
+      if (message.type === "followEnded" && (message.reason !== "shutdown" || pod !== undefined)) early = false;
       if (json) await write(context.stdout, `${inPod(raw, event, pod)}\n`);
-      else if (message.type !== "followEnded") await write(context.stderr, `${noticeLine(message, pod)}\n`);
+      else if (message.type !== "followEnded" || message.reason === "shutdown")
+        await write(context.stderr, `${noticeLine(message, pod)}\n`);
       continue;
     }
     const key = `${pod} ${event.request}`;
@@ -76,7 +83,7 @@ export async function printFollowed(
       open.delete(key);
       if (!json) await line(request);
       // Each pod would continue up to its own limit.
-      if (proxies.length > 1 && requests === count && open.size === 0) break;
+      if (pod !== undefined && requests === count && open.size === 0) break;
     }
     if (context.signal.aborted) return;
   }
@@ -84,11 +91,8 @@ export async function printFollowed(
   if (!json) for (const each of open.values()) await line({ ...each, events: [...each.events, running] });
   if (!json) await write(context.stderr, `${counted(requests, "request")} followed\n`);
   if (failure !== undefined) throw failure;
-  const cut = requests < count ? proxies.find(({ pod }) => !ended.has(pod)) : undefined;
-  if (cut !== undefined && !context.signal.aborted)
-    throw new CliError("failure", `the stream${cut.pod === undefined ? "" : ` of ${cut.pod}`} ended early`, {
-      why: "the proxy is shutting down",
-    });
+  if (early && requests < count && !context.signal.aborted)
+    throw new CliError("failure", "the stream ended early", { why: "the proxy is shutting down" });
 }
 
 function inPod(raw: string, event: Fields, pod: string | undefined): string {
@@ -100,34 +104,10 @@ function noticeLine(message: Fields, pod: string | undefined): string {
     return `${at(pod)}${message.count} events are missing, also the last ones of ${message.requests} requests: they were not read in time`;
   if (message.type === "workerDied")
     return `${at(pod)}${message.worker} has died${message.held === true ? "; requests that it held for --where are missing" : ""}`;
+  if (message.type === "followEnded") return `${at(pod)}the gateway has shut down`;
   return `${at(pod)}${String(message.type)}`;
 }
 
 function at(pod: string | undefined): string {
   return pod === undefined ? "" : `${pod}: `;
-}
-
-type Item =
-  | { readonly pod: string | undefined; readonly record: FollowedItem; readonly error?: undefined }
-  | { readonly pod: string | undefined; readonly record?: undefined; readonly error: unknown };
-
-/** The events of all proxies as they arrive; a slow reader slows all of them down. */
-async function* merged(proxies: readonly FollowedProxy[]): AsyncGenerator<Item> {
-  interface Step {
-    readonly proxy: FollowedProxy;
-    readonly item: Item | undefined;
-  }
-  const step = (proxy: FollowedProxy): Promise<Step> =>
-    proxy.events.next().then(
-      ({ done, value }) => ({ proxy, item: done === true ? undefined : { pod: proxy.pod, record: value } }),
-      (error: unknown) => ({ proxy, item: { pod: proxy.pod, error } }),
-    );
-  const waiting = new Map(proxies.map((proxy) => [proxy, step(proxy)]));
-  while (waiting.size > 0) {
-    const { proxy, item } = await Promise.race(waiting.values());
-    // Last in line: a busy proxy must not keep the others waiting.
-    waiting.delete(proxy);
-    if (item?.record !== undefined) waiting.set(proxy, step(proxy));
-    if (item !== undefined) yield item;
-  }
 }

@@ -1,3 +1,4 @@
+import { parseDuration } from "../../../../base/durations.ts";
 import { openTrace, type ProxyAdmin } from "../../../proxy/admin.ts";
 import { openFollow } from "../../../proxy/follow-stream.ts";
 import {
@@ -155,8 +156,9 @@ export const watchCommand = (loadTraceView: () => Promise<TraceView>): Command =
     },
   });
 
-/** Requests that `--follow` shows by default. */
+/** Requests that `--follow` shows by default, and how long it waits for them. */
 const FOLLOWED = 20;
+const FOLLOWED_FOR = "30s";
 
 interface FollowWords extends TargetWords {
   readonly rest: readonly string[] | undefined;
@@ -185,15 +187,28 @@ async function follow(words: FollowWords, format: Format | undefined, context: C
   const signal = AbortSignal.any([context.signal, done.signal]);
   await using proxies = await openProxies(words, context);
   try {
-    const all = proxies.serving === undefined ? [await proxies.first()] : await proxies.serving();
-    if (all.length === 0) throw new CliError("failure", `${proxies.name} has no pod that serves requests`);
-    const request = { expression, where, count, for: time, bodies, candidates, signal };
-    const followed = await Promise.all(
-      all.map(async (proxy) => ({ pod: proxy.pod?.name, events: await openFollow(proxy, request) })),
-    );
     // Loaded here, because only this option needs it.
-    const { printFollowed } = await import("../../../trace/follow.ts");
-    await printFollowed(followed, { count, json: format === "json" }, context);
+    const { ofOne, printFollowed } = await import("../../../trace/follow.ts");
+    const request = { expression, where, count, for: time, bodies, candidates, signal };
+    const print = { count, json: format === "json" };
+    const { serving } = proxies;
+    if (serving === undefined) {
+      const events = await openFollow(await proxies.first(), request);
+      return await printFollowed(ofOne(events), print, context);
+    }
+    const first = await serving();
+    if (first.length === 0) throw new CliError("failure", `${proxies.name} has no pod that serves requests`);
+    // What is no duration the gateway rejects, with what is right.
+    const forMs = parseDuration(time ?? FOLLOWED_FOR);
+    const { followReplicas } = await import("../../../proxy/follow-replicas.ts");
+    const streams = await followReplicas({
+      first,
+      serving,
+      forMs: forMs ?? 0,
+      open: (proxy, left) =>
+        openFollow(proxy, left === forMs || forMs === undefined ? request : { ...request, for: `${left}ms` }),
+    });
+    await printFollowed(streams, print, context);
   } finally {
     done.abort();
   }
