@@ -12,6 +12,8 @@ const TARGET = ["gateway/web", "-n", NS];
 const DENIED = "/denied";
 let address = "";
 let pods: string[] = [];
+/** Requests sent: each has an id of its own. */
+let sent = 0;
 
 interface Recorded extends RequestRecord {
   readonly pod: string;
@@ -48,7 +50,6 @@ async function send(path: string, id: string): Promise<number> {
 
 /** Sends requests until each of the pods has denied one. */
 async function denyEverywhere(): Promise<Recorded[]> {
-  let sent = 0;
   return eventually("a denied request at each pod", async () => {
     await send("/served", `served-${sent}`);
     if ((await send(`${DENIED}/${sent}`, `denied-${sent++}`)) !== 403) return undefined;
