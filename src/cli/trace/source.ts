@@ -50,7 +50,7 @@ export interface TraceSource {
 }
 
 /** The part of the process that the view uses. */
-interface ViewProcess {
+export interface ViewProcess {
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly signal: AbortSignal;
 }
@@ -58,6 +58,8 @@ interface ViewProcess {
 /** The terminal UI, as the trace command sees it. Resolves when the reader quits; rejects when the trace failed before its first event. */
 export interface TraceView {
   show(source: TraceSource, process: ViewProcess): Promise<void>;
+  /** Shows many requests; resolves when the reader quits. */
+  follow(source: FollowSource, process: ViewProcess): Promise<void>;
 }
 
 /** Largest file, in characters; showing or converting it takes several times as much memory. */
