@@ -78,7 +78,12 @@ export async function dispatchTo<Plane>(
   if (!Buffer.isBuffer(body)) return body;
   const parameters = new URLSearchParams(query);
   const rest = named === undefined ? decoded(path.slice(cut)) : "";
-  return unknownParameter(route, parameters) ?? route.handle({ plane, method, rest, query: parameters, body, signal });
+  const { "last-event-id": id } = request.headers;
+  const lastEventId = typeof id === "string" ? id : "";
+  return (
+    unknownParameter(route, parameters) ??
+    route.handle({ plane, method, rest, query: parameters, lastEventId, body, signal })
+  );
 }
 
 function decoded(segment: string): string {

@@ -124,6 +124,8 @@ export interface Tracing extends SamplingRules {
   readonly attributes: Readonly<Record<string, string>>;
   /** Names of attributes that are left out. */
   readonly remove: readonly string[];
+  /** Names of attributes and spans: those of the stable conventions of OpenTelemetry (the default), or those of the access log. */
+  readonly semanticConventions?: "stable" | "old";
   /** CEL over request and response: only spans of requests for which it is true are exported. */
   readonly filter?: string;
 }

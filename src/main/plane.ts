@@ -1,7 +1,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { memoryReport, type NamedThreadMemory } from "../admin/memory.ts";
 import type { ConfigStatus } from "../admin/plane/config-status.ts";
-import { AdminBadRequest, type AdminPlane, AdminUnavailable } from "../admin/plane/plane.ts";
+import { AdminBadRequest, AdminGone, type AdminPlane, AdminUnavailable } from "../admin/plane/plane.ts";
 import { mergeCpuProfiles } from "../admin/pprof/cpu.ts";
 import { mergeHeapProfiles } from "../admin/pprof/heap.ts";
 import { packageVersion } from "../base/build-info.ts";
@@ -25,7 +25,7 @@ import { sensitiveHeaders } from "../trace/redaction.ts";
 import { withLocalityOfNode } from "../upstream/discovery/locality.ts";
 import { type CpuProfile, heapProfile, startCpuProfile } from "../worker/profiles.ts";
 import type { Supervisor } from "../worker/supervisor.ts";
-import { TooManyTraces } from "../worker/trace-hub.ts";
+import { StreamGone, TooManyTraces } from "../worker/trace-hub.ts";
 import { dumpIr, dumpSettings } from "./config-dump.ts";
 import { certificateMetrics, documentMetrics, endpointMetrics } from "./gateway-metrics.ts";
 import { versionInfo } from "./version.ts";
@@ -85,6 +85,13 @@ export function makePlane(gateway: PlaneSource): AdminPlane {
         return await supervisor.hub.follow({ count, forMs, options, filter }, reader);
       } catch (error) {
         throw error instanceof TooManyTraces ? new AdminUnavailable(error.message) : error;
+      }
+    },
+    resumeFollow(id, reader) {
+      try {
+        return supervisor.hub.resume(id, reader);
+      } catch (error) {
+        throw error instanceof StreamGone ? new AdminGone(error.message) : error;
       }
     },
     async explain(value) {

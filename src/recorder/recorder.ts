@@ -1,4 +1,5 @@
 import { BoundedCache } from "../base/bounded-cache.ts";
+import { SERVER_FAILURES } from "../base/grpc-codes.ts";
 import { groupsOfAddress } from "../base/ip-address.ts";
 import type { Origin } from "../base/origin.ts";
 import { reasonNumber } from "./codes.ts";
@@ -27,8 +28,6 @@ const SEPARATOR = "\u0000";
 const SLOW = 255;
 /** Routes whose histories are remembered. */
 const MAX_HISTORIES = 20_000;
-/** Statuses of gRPC that are failures of a server: UNKNOWN, DEADLINE_EXCEEDED, UNIMPLEMENTED, INTERNAL, UNAVAILABLE and DATA_LOSS. */
-const GRPC_FAILURES: ReadonlySet<number> = new Set([2, 4, 12, 13, 14, 15]);
 /** Milliseconds after which the clock of the wall is compared with that of the thread again. */
 const CLOCK_PERIOD = 1000;
 
@@ -219,7 +218,7 @@ export class Recorder {
 export function isFailure({ reason, status, grpcStatus }: SlotFields): boolean {
   // The gateway sends redirects and other responses, too, for reasons of its own.
   const ended = reason > reasonNumber("DirectResponse") && (status === 0 || status >= 400);
-  return ended || status >= 500 || (grpcStatus !== NO_GRPC_STATUS && GRPC_FAILURES.has(grpcStatus));
+  return ended || status >= 500 || (grpcStatus !== NO_GRPC_STATUS && SERVER_FAILURES.has(grpcStatus));
 }
 
 interface Left {

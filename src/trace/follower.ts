@@ -12,13 +12,19 @@ export interface FollowFilter {
   readonly functions: string;
 }
 
-/** Events of one request, in their order. */
+/** Events of one request, in their order, at least one. */
 export interface FollowedEvents {
   /** Its number among the followed requests of this thread, from 1. */
   readonly request: number;
   readonly events: readonly PostedEvent[];
-  /** No more follow. */
+  /** The last of them is the last of the request. */
   readonly ended: boolean;
+}
+
+/** What is collected of one request for the next batch. */
+interface Collected extends FollowedEvents {
+  readonly events: PostedEvent[];
+  ended: boolean;
 }
 
 /** Milliseconds that events wait to be sent together, because each message wakes the main thread. Too short for a person to notice. */
@@ -39,7 +45,7 @@ export class Follower {
   readonly #where: Condition | undefined;
   readonly #post: (batch: readonly FollowedEvents[]) => void;
   #requests = 0;
-  #batch: FollowedEvents[] = [];
+  #batch: Collected[] = [];
   #batchLength = 0;
   #timer: NodeJS.Timeout | undefined;
   #heldLength = 0;
@@ -59,9 +65,10 @@ export class Follower {
     const request = ++this.#requests;
     const where = this.#where;
     if (where === undefined)
-      return new Tracer(this.options, start, (event) =>
-        this.#send({ request, events: event === undefined ? [] : [event], ended: event === undefined }),
-      );
+      return new Tracer(this.options, start, (event) => {
+        if (event === undefined) this.#end(request);
+        else this.#send(request, [event]);
+      });
     const held = new Held(this.#heldRequests < MAX_HELD_REQUESTS);
     this.#heldRequests++;
     return new Tracer(this.options, start, (event, outcome) => {
@@ -89,15 +96,25 @@ export class Follower {
     this.#heldLength -= held.length;
     const known: Activation | undefined = outcome?.();
     if (known === undefined || !where.matches(known, () => false)) return;
-    this.#send({ request, events: held.all(), ended: true });
+    this.#send(request, held.all());
+    this.#end(request);
   }
 
-  #send(events: FollowedEvents): void {
+  #send(request: number, events: readonly PostedEvent[]): void {
     if (this.#closed) return;
-    this.#batch.push(events);
-    for (const { json } of events.events) this.#batchLength += json.length;
+    // Not after an event is added: its request may end with it.
     if (this.#batchLength >= BATCH_LENGTH) this.#flush();
-    else this.#timer ??= setTimeout(() => this.#flush(), BATCH_MS);
+    const last = this.#batch.at(-1);
+    if (last?.request === request) last.events.push(...events);
+    else this.#batch.push({ request, events: [...events], ended: false });
+    for (const { json } of events) this.#batchLength += json.length;
+    this.#timer ??= setTimeout(() => this.#flush(), BATCH_MS);
+  }
+
+  /** The event that was sent last was the last of the request: a tracer finishes in the same turn. */
+  #end(request: number): void {
+    const last = this.#batch.at(-1);
+    if (last?.request === request) last.ended = true;
   }
 
   #flush(): void {

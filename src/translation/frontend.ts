@@ -253,11 +253,12 @@ function translateTracing(
   path: Path,
   { calledTargets }: Pick<CallContext, "calledTargets">,
 ): Tracing {
-  const { attributes, resources, remove, filter, clientSampling, randomSampling } = input;
+  const { attributes, resources, remove, semanticConventions, filter, clientSampling, randomSampling } = input;
   return {
     collector: collectorOf(input, resources, path, calledTargets),
     attributes,
     remove,
+    ...(semanticConventions !== undefined && { semanticConventions }),
     ...(filter !== undefined && { filter }),
     ...(clientSampling !== undefined && { clientSampling }),
     ...(randomSampling !== undefined && { randomSampling }),

@@ -158,10 +158,15 @@ test("following goes on when a worker dies: it is said, and the replacement take
   const ended = Promise.withResolvers<void>();
   const reader: FollowReader = {
     onDrain: undefined,
-    event: (json) => {
-      const { request, message } = JSON.parse(json) as { request: number | null; message: { type: string } };
-      if (["workerDied", "requestFinished", "followEnded"].includes(message.type))
-        types.push(`${request} ${message.type}`);
+    events: (events) => {
+      for (const { json } of events) {
+        const { request, message } = JSON.parse(json ?? '{"message":{}}') as {
+          request: number | null;
+          message: { type: string };
+        };
+        if (["workerDied", "requestFinished", "followEnded"].includes(message.type))
+          types.push(`${request} ${message.type}`);
+      }
       return true;
     },
     end: () => ended.resolve(),

@@ -4,7 +4,7 @@ import { CelError } from "../cel/index.ts";
 import type { TraceEvent } from "../trace/events.ts";
 import { MAX_WATCHERS, TraceGate } from "../trace/gate.ts";
 import type { PostedEvent } from "../trace/tracer.ts";
-import { TraceHub, type TraceReader } from "./trace-hub.ts";
+import { StreamGone, TooManyTraces, TraceHub, type TraceReader } from "./trace-hub.ts";
 
 const OPTIONS = { reveal: false, maxBodyBytes: 100, filter: { functions: "" } };
 
@@ -43,9 +43,10 @@ function setUp() {
     unwatch: (id) => void sent.push(`unwatch ${id}`),
   });
   let at = 0;
-  const event = (type: string): PostedEvent => {
+  const event = (type: string, padding?: string): PostedEvent => {
     const end = at++;
-    return { json: JSON.stringify({ eventStart: null, eventEnd: end, severity: "info", message: { type } }), end };
+    const message = { type, padding };
+    return { json: JSON.stringify({ eventStart: null, eventEnd: end, severity: "info", message }), end };
   };
   return { gate, hub, sent, event };
 }
@@ -147,26 +148,126 @@ test("an invalid expression and one session too many are rejected and free their
 
 const FOLLOW = { count: 2, forMs: 60_000, options: { reveal: false, maxBodyBytes: 0 }, filter: { functions: "" } };
 
-/** Reads as a follower does. */
-class FollowReader extends Reader {
-  override event(json: string): boolean {
+/** Reads as a follower does: each call takes room. */
+class FollowReader {
+  onDrain: (() => void) | undefined;
+  readonly seen: string[] = [];
+  /** Of the last event. */
+  id = "";
+  room = Number.POSITIVE_INFINITY;
+  ended = false;
+
+  events(events: readonly { readonly json?: string; readonly id: string }[]): boolean {
     if (this.room <= 0) return false;
     this.room--;
-    const { request, message } = JSON.parse(json) as { request: number | null; message: Record<string, unknown> };
-    const { type, ...fields } = message;
-    this.events.push(`${request ?? "-"} ${type}${request === null ? ` ${JSON.stringify(fields)}` : ""}`);
+    for (const { json, id } of events) {
+      this.id = id;
+      if (json === undefined) continue;
+      const { request, message } = JSON.parse(json) as { request: number | null; message: Record<string, unknown> };
+      const { type, padding: _, ...fields } = message;
+      this.seen.push(`${request ?? "-"} ${type}${request === null ? ` ${JSON.stringify(fields)}` : ""}`);
+    }
     return true;
+  }
+
+  end(): void {
+    this.ended = true;
+  }
+
+  drain(room: number): void {
+    this.room = room;
+    this.onDrain?.();
   }
 }
 
-test("a follower that leaves frees its slot", async () => {
+const END = '- followEnded {"reason":"count","requests":2,"unfinished":0}';
+
+test("a follower that leaves and does not come back within 10 s frees its slot", async (t) => {
+  t.mock.timers.enable({ apis: ["setTimeout"] });
   const { gate, hub, sent } = setUp();
-  const handle = await hub.follow(FOLLOW, new FollowReader());
+  const reader = new FollowReader();
+  const handle = await hub.follow(FOLLOW, reader);
   assert.equal(gate.armed, true);
   handle.close();
   handle.close();
+  t.mock.timers.tick(9_999);
+  assert.equal(gate.armed, true);
+  t.mock.timers.tick(1);
   assert.equal(gate.armed, false);
   assert.deepEqual(sent, ["follow 1 0", "unwatch 1"]);
+  assert.throws(() => hub.resume(reader.id, new FollowReader()), StreamGone);
+});
+
+test("a follower that comes back goes on after the event that it names, and stays as long as it likes", async (t) => {
+  t.mock.timers.enable({ apis: ["setTimeout"] });
+  const { hub, event } = setUp();
+  const reader = new FollowReader();
+  const handle = await hub.follow(FOLLOW, reader);
+  hub.deliverFollowed(1, 0, [{ request: 1, events: [event("a"), event("b")], ended: true }]);
+  const { id } = reader;
+  hub.deliverFollowed(1, 0, [{ request: 2, events: [event("a")], ended: false }]);
+  handle.close();
+  hub.deliverFollowed(1, 0, [{ request: 2, events: [event("b")], ended: false }]);
+  // Once more before anything has arrived.
+  const empty = new FollowReader();
+  empty.room = 1;
+  hub.resume(id, empty).close();
+  const again = new FollowReader();
+  hub.resume(empty.id, again);
+  t.mock.timers.tick(20_000);
+  hub.deliverFollowed(1, 0, [{ request: 2, events: [event("c")], ended: true }]);
+  assert.deepEqual(again.seen, ["2 a", "2 b", "2 c", END]);
+  assert.equal(again.ended, true);
+});
+
+test("an end that did not arrive can be read again; after it there is nothing", async () => {
+  const { hub, event } = setUp();
+  const reader = new FollowReader();
+  const handle = await hub.follow({ ...FOLLOW, count: 1 }, reader);
+  hub.deliverFollowed(1, 0, [{ request: 1, events: [event("a")], ended: false }]);
+  const { id } = reader;
+  hub.deliverFollowed(1, 0, [{ request: 1, events: [event("b")], ended: true }]);
+  handle.close();
+  const again = new FollowReader();
+  hub.resume(id, again);
+  assert.deepEqual(again.seen, ["1 b", END.replace("2", "1")]);
+  assert.throws(() => hub.resume(again.id, new FollowReader()), StreamGone);
+});
+
+test("who comes back takes over from a connection that has not ended yet", async () => {
+  const { hub, event } = setUp();
+  const first = new FollowReader();
+  const handle = await hub.follow(FOLLOW, first);
+  hub.deliverFollowed(1, 0, [{ request: 1, events: [event("a")], ended: false }]);
+  const second = new FollowReader();
+  hub.resume(first.id, second);
+  assert.equal(first.ended, true);
+  handle.close();
+  first.drain(1);
+  hub.deliverFollowed(1, 0, [{ request: 1, events: [event("b")], ended: false }]);
+  assert.deepEqual(first.seen, ["1 a"]);
+  assert.deepEqual(second.seen, ["1 b"]);
+});
+
+test("an id of another stream, or that this one has never given, is not resumed", async () => {
+  const { hub } = setUp();
+  const reader = new FollowReader();
+  await hub.follow(FOLLOW, reader);
+  hub.workerDied(0);
+  const [name] = reader.id.split("-");
+  for (const id of ["", "x", "0-1-0", `${name}-99-0`, `${name}-1-1`, `${name}--1-0`])
+    assert.throws(() => hub.resume(id, new FollowReader()), StreamGone, id);
+});
+
+test("streams without a reader make way for others", async () => {
+  const { gate, hub } = setUp();
+  const handles = [];
+  for (let i = 0; i < MAX_WATCHERS; i++) handles.push(await hub.follow(FOLLOW, new FollowReader()));
+  await assert.rejects(hub.follow(FOLLOW, new FollowReader()), TooManyTraces);
+  handles[7]?.close();
+  await hub.follow(FOLLOW, new FollowReader());
+  assert.equal(gate.waits(7), true);
+  await assert.rejects(hub.follow(FOLLOW, new FollowReader()), TooManyTraces);
 });
 
 test("after the last request that is wanted, no worker begins another, and those in progress go on", async () => {
@@ -180,8 +281,7 @@ test("after the last request that is wanted, no worker begins another, and those
   hub.deliverFollowed(1, 1, [{ request: 2, events: [event("too many")], ended: true }]);
   assert.equal(reader.ended, false);
   hub.deliverFollowed(1, 0, [{ request: 1, events: [event("b")], ended: true }]);
-  const end = '- followEnded {"reason":"count","requests":2,"unfinished":0}';
-  assert.deepEqual(reader.events, ["1 a", "2 a", "2 b", "1 b", end]);
+  assert.deepEqual(reader.seen, ["1 a", "2 a", "2 b", "1 b", END]);
   assert.equal(reader.ended, true);
   assert.deepEqual(sent, ["follow 1 0", "unwatch 1"]);
 });
@@ -196,8 +296,7 @@ test("the death of a worker ends its requests, and is said", async () => {
     // Its replacement counts from 1 again.
     hub.deliverFollowed(1, 1, [{ request: 1, events: [event("b")], ended: true }]);
     const said = `- workerDied {"worker":"worker-0","unfinished":1,"held":${where !== undefined}}`;
-    const end = '- followEnded {"reason":"count","requests":2,"unfinished":0}';
-    assert.deepEqual(reader.events, ["1 a", "2 a", "1 requestFinished", said, "2 b", end]);
+    assert.deepEqual(reader.seen, ["1 a", "2 a", "1 requestFinished", said, "2 b", END]);
   }
 });
 
@@ -206,12 +305,13 @@ test("what a slow follower misses is counted, and the end waits for it", async (
   const reader = new FollowReader();
   await hub.follow(FOLLOW, reader);
   reader.room = 1;
-  hub.deliverFollowed(1, 0, [{ request: 1, events: [event("a"), event("b")], ended: true }]);
-  hub.deliverFollowed(1, 0, [{ request: 2, events: [event("a"), event("b")], ended: true }]);
+  const events = [event("a"), event("b", "x".repeat(3 * 1024 * 1024))];
+  hub.deliverFollowed(1, 0, [{ request: 1, events: [event("a")], ended: false }]);
+  hub.deliverFollowed(1, 0, [{ request: 1, events, ended: true }]);
+  hub.deliverFollowed(1, 0, [{ request: 2, events, ended: true }]);
   assert.equal(reader.ended, false);
-  reader.drain(1);
-  assert.deepEqual(reader.events, ["1 a", '- dropped {"count":3,"requests":2}']);
-  reader.drain(1);
-  assert.match(reader.events.at(-1) ?? "", /^- followEnded /);
+  assert.deepEqual(reader.seen, ["1 a"]);
+  reader.drain(2);
+  assert.deepEqual(reader.seen.slice(1), ['- dropped {"count":2,"requests":1}', "2 a", "2 b", END]);
   assert.equal(reader.ended, true);
 });

@@ -3,12 +3,13 @@
  * events to readers, and watches to workers. Events are never lost silently: a reader that is too slow gets a `dropped` event
  * with their number, in the place where they are missing.
  */
+import { randomBytes } from "node:crypto";
 import { compileFilter, type TraceFilter } from "../trace/filter.ts";
 import type { FollowedEvents, FollowFilter } from "../trace/follower.ts";
 import { MAX_WATCHERS, type TraceGate } from "../trace/gate.ts";
 import type { PostedEvent, TraceOptions } from "../trace/tracer.ts";
 
-import { type FollowBounds, type FollowReader, FollowSession } from "./follow-session.ts";
+import { type FollowBounds, type FollowReader, FollowSession, positionOf } from "./follow-session.ts";
 
 /** The consumer of one session's events: a stream of the admin server. */
 export interface TraceReader {
@@ -45,11 +46,18 @@ interface Watcher {
 /** All slots of the gate are in use (`MAX_WATCHERS`). */
 export class TooManyTraces extends Error {}
 
+/** What a reader wants to go on with is over, or has never been. */
+export class StreamGone extends Error {}
+
+/** Bytes of what distinguishes streams, also those of an earlier process. */
+const NAME_BYTES = 6;
+
 /** Opens sessions, passes events to their readers, and reports events that a slow reader missed. */
 export class TraceHub {
   readonly #gate: TraceGate;
   readonly #control: WatchControl;
   readonly #watchers = new Map<number, Watcher>();
+  /** Those without a reader too, up to `MAX_WATCHERS`; the oldest first. */
   readonly #followers = new Map<number, { readonly slot: number; readonly session: FollowSession }>();
   #nextId = 1;
 
@@ -90,21 +98,33 @@ export class TraceHub {
     const slot = this.#freeSlot();
     const id = this.#nextId++;
     const session = new FollowSession(
-      reader,
+      randomBytes(NAME_BYTES).toString("hex"),
       { bounds, held: filter.where !== undefined },
       {
         onEnough: () => this.#gate.free(slot),
         onEnd: () => {
-          this.#followers.delete(id);
           this.#gate.free(slot);
           this.#control.unwatch(id);
         },
+        onGone: () => this.#followers.delete(id),
       },
     );
     this.#followers.set(id, { slot, session });
+    const handle = session.attach(reader);
     await this.#control.follow(id, slot, filter, options);
-    if (this.#followers.has(id)) this.#gate.arm(slot);
-    return session;
+    if (!session.over) this.#gate.arm(slot);
+    return handle;
+  }
+
+  /** Goes on with a stream, for a reader that has received it up to the event with this id. @throws StreamGone */
+  resume(id: string, reader: FollowReader): { close(): void } {
+    for (const { session } of this.#followers.values()) {
+      const position = positionOf(id, session.name);
+      if (position !== undefined && session.canResume(position)) return session.attach(reader, position);
+    }
+    throw new StreamGone(
+      "no stream goes on after this Last-Event-ID: it has ended, nobody read it for too long, or the gateway was started again; follow without the header",
+    );
   }
 
   /** Passes on events that a worker has for follower `id`. */
@@ -121,6 +141,11 @@ export class TraceHub {
     const used = new Set([...this.#watchers.values(), ...this.#followers.values()].map(({ slot }) => slot));
     let slot = 0;
     while (used.has(slot)) slot++;
+    const unread = slot < MAX_WATCHERS ? undefined : [...this.#followers.values()].find(({ session }) => !session.read);
+    if (unread !== undefined) {
+      unread.session.giveUp();
+      return unread.slot;
+    }
     if (slot >= MAX_WATCHERS) throw new TooManyTraces(`${MAX_WATCHERS} traces are open already; try again later`);
     return slot;
   }

@@ -37,6 +37,7 @@ export interface AdminRequest {
   /** With query. */
   readonly path: string;
   readonly body?: string;
+  readonly headers?: Readonly<Record<string, string>> | undefined;
   readonly signal?: AbortSignal | undefined;
   /** Milliseconds until the response head must have arrived. */
   readonly timeout: number;
@@ -139,10 +140,17 @@ export function describeAddress(address: AdminAddress): string {
   return typeof address === "string" ? address : `unix:${address.unix}`;
 }
 
-function createRequest(address: AdminAddress, { method, path }: AdminRequest): ClientRequest {
-  const common = { method, agent: false, headers: { connection: "close" } } as const;
+function createRequest(address: AdminAddress, { method, path, headers: more }: AdminRequest): ClientRequest {
+  const headers = { ...more, connection: "close" };
+  const common = { method, agent: false, headers } as const;
   if (typeof address !== "string")
-    return httpRequest({ ...common, socketPath: address.unix, path, setHost: false, headers: { host: "localhost" } });
+    return httpRequest({
+      ...common,
+      socketPath: address.unix,
+      path,
+      setHost: false,
+      headers: { ...headers, host: "localhost" },
+    });
   const base = URL.parse(address);
   if (base === null || base.protocol !== "http:")
     throw new AdminClientError("unreachable", `"${address}" is not an admin address; expected http://<host>:<port>`);

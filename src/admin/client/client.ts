@@ -55,6 +55,8 @@ export interface FollowRequest extends CallOptions {
   readonly bodies?: number | string | undefined;
   /** Say why other routes were not selected. */
   readonly candidates?: boolean | undefined;
+  /** Go on after the event with this id, in the stream that broke off there. */
+  readonly lastEventId?: string | undefined;
 }
 
 /** Which records to find; `last` is a duration such as `5m`, `where` CEL. */
@@ -98,9 +100,11 @@ export class AdminClient {
   }
 
   /** Follows many requests. `opened` settles when the gateway has begun; the iteration ends with the stream. */
-  follow({ signal, ...request }: FollowRequest = {}): TraceStream {
+  follow({ signal, lastEventId, ...request }: FollowRequest = {}): TraceStream {
     const path = withQuery("/debug/follow", wordsOf(request));
-    return new TraceStream((stop) => this.#open({ method: "POST", path, signal: stop, timeout: TIMEOUT }), signal);
+    const headers = lastEventId === undefined ? undefined : { "last-event-id": lastEventId };
+    const call = { method: "POST", path, headers, timeout: TIMEOUT } as const;
+    return new TraceStream((stop) => this.#open({ ...call, signal: stop }), signal);
   }
 
   /** What the gateway would do with a request, or what it did with one that is over. */

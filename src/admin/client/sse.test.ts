@@ -16,6 +16,15 @@ test("events are data lines up to a blank line; comments and other fields are sk
   assert.deepEqual(parse(text), ['{"a":1}', '{"b":\n2}']);
 });
 
+test("the last id is that of the last complete event, or the last one without an event", () => {
+  const parser = new TraceTextParser();
+  const ids = ["id: 7\n\n", 'id: 8\ndata: {"a":1}\n', "\n", 'data: {"b":2}\n\n', "id: 9\ndata: {"].map((text) => {
+    parser.push(text);
+    return parser.lastEventId;
+  });
+  assert.deepEqual(ids, ["7", "7", "8", "8", "8"]);
+});
+
 test("the result does not depend on where the text is cut", () => {
   const text = ': ready\r\n\r\ndata: {"a":1}\r\n\r\n{"bare":true}\ndata: {"b":2}\n\n';
   const expected = ['{"a":1}', '{"bare":true}', '{"b":2}'];

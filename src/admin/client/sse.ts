@@ -9,15 +9,22 @@ export interface TraceText {
 
 /**
  * Splits the text of a trace into the JSON texts of its events. Reads server-sent events (`data:` lines, several joined by
- * a line feed, ended by a blank line; comments and other fields are skipped) and, for saved files, bare JSON lines.
+ * a line feed, and an `id:`, ended by a blank line; comments and other fields are skipped) and, for saved files, bare JSON lines.
  */
 export class TraceTextParser {
   #rest = "";
   #data: string[] = [];
   #dataLength = 0;
+  #id: string | undefined;
+  #lastEventId: string | undefined;
   /** Complete lines so far. */
   #lines = 0;
   #dataLine = 0;
+
+  /** The last `id:` that a blank line has followed; there may be one without an event. */
+  get lastEventId(): string | undefined {
+    return this.#lastEventId;
+  }
 
   /**
    * Takes the next piece of text, cut anywhere, and returns the events it completed.
@@ -51,6 +58,8 @@ export class TraceTextParser {
       const data = line.slice(line.startsWith("data: ") ? 6 : 5);
       this.#data.push(data);
       this.#dataLength += data.length;
+    } else if (line.startsWith("id:")) {
+      this.#id = line.slice(3).trim();
     } else if (line === "") {
       this.#flush(events);
     } else if (line.startsWith("{") && this.#data.length === 0) {
@@ -60,6 +69,7 @@ export class TraceTextParser {
 
   #flush(events: TraceText[]): void {
     if (this.#data.length > 0) events.push({ raw: this.#data.join("\n"), line: this.#dataLine });
+    this.#lastEventId = this.#id;
     this.#data = [];
     this.#dataLength = 0;
   }

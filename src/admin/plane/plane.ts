@@ -19,6 +19,11 @@ export interface AdminPlane {
   /** Sends the events of many requests to `reader`, then calls `reader.end()`. Resolves once it waits for requests. Throws as `openTrace`. */
   openFollow(options: FollowOptions, reader: FollowReader): Promise<TraceHandle>;
   /**
+   * Sends what follows the event with this id to `reader`, in place of the reader that it was written to.
+   * @throws AdminGone when that stream is over
+   */
+  resumeFollow(id: string, reader: FollowReader): TraceHandle;
+  /**
    * Explains what the gateway would do with a request, or what it did with one that is over; `question`: see `Question` and `RecordedQuestion`.
    * @throws BadFacts for a question that cannot be rehearsed, BadConfiguration for its configuration, NoRecord for an unknown id
    * @throws AdminUnavailable when too many are waiting
@@ -93,8 +98,8 @@ export interface FollowOptions {
 
 /** Where the events of followed requests go. */
 interface FollowReader extends Omit<TraceReader, "event"> {
-  /** As `TraceReader.event`; `id`: of the server-sent event. */
-  event(json: string, id: number): boolean;
+  /** As `TraceReader.event`, of several events at once; `id`: of the server-sent event. Without `json` there is only the id. */
+  events(events: readonly { readonly json?: string; readonly id: string }[]): boolean;
 }
 
 /** Where the events of one trace go. */
@@ -117,6 +122,9 @@ export class AdminBadRequest extends Error {}
 
 /** The configuration does not allow the request: status 403 with this message. */
 export class AdminForbidden extends Error {}
+
+/** What the request names is over: status 410 with this message. */
+export class AdminGone extends Error {}
 
 /** A temporary condition: status 503 with this message. */
 export class AdminUnavailable extends Error {}

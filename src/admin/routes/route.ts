@@ -26,6 +26,8 @@ export interface AdminCall<Plane = AdminPlane> {
   /** The last segment of the path if the path of the route ends in `/`; otherwise empty. */
   readonly rest: string;
   readonly query: URLSearchParams;
+  /** The header `Last-Event-ID`; empty if there is none. */
+  readonly lastEventId: string;
   /** Empty unless the route reads it. */
   readonly body: Buffer;
   /** Aborts when the client disconnects or the server closes. */

@@ -42,10 +42,13 @@ export const traceRoutes: readonly AdminRoute[] = [
     methods: ["GET", "POST"],
     parameters: ["expression", "where", "count", "for", "bodies", "candidates"],
     summary:
-      "events of many requests (server-sent); expression=<CEL>, where=<CEL over their outcomes>, count=<20>, for=<30s>, bodies=<0>, candidates=true",
+      "events of many requests (server-sent); expression=<CEL>, where=<CEL over their outcomes>, count=<20>, for=<30s>, bodies=<0>, candidates=true; with the header Last-Event-ID, goes on after that event",
     handle: (call) => {
+      const { plane, lastEventId } = call;
       const options = followOptions(call.query);
-      return streamOf(call, (reader) => call.plane.openFollow(options, reader));
+      return streamOf(call, async (reader) =>
+        lastEventId === "" ? plane.openFollow(options, reader) : plane.resumeFollow(lastEventId, reader),
+      );
     },
   },
 ];

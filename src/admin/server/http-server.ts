@@ -6,7 +6,7 @@ import type { ListenAddress } from "../../base/listen-address.ts";
 import type { Logger } from "../../base/log.ts";
 import type { OwnSockets } from "../../base/own-sockets.ts";
 import { isOwnRequest, LOOP_FIELD } from "../../base/process-id.ts";
-import { AdminBadRequest, AdminForbidden, AdminUnavailable } from "../plane/plane.ts";
+import { AdminBadRequest, AdminForbidden, AdminGone, AdminUnavailable } from "../plane/plane.ts";
 import { Admission } from "./admission.ts";
 import { listen } from "./listen.ts";
 import { closeOwnConnections } from "./own-connections.ts";
@@ -146,6 +146,7 @@ function errorReply(
   closing: AbortSignal,
 ): PlainReply {
   if (error instanceof AdminUnavailable) return textReply(503, `${error.message}\n`);
+  if (error instanceof AdminGone) return textReply(410, `${error.message}\n`);
   if (error instanceof AdminForbidden) return textReply(403, `${error.message}\n`);
   if (error instanceof AdminBadRequest) return textReply(400, `${error.message}\n`);
   if (closing.aborted) return textReply(503, "the gateway is shutting down\n");

@@ -1,7 +1,7 @@
 import type { ServerResponse } from "node:http";
 import type { TraceReader } from "../plane/plane.ts";
 
-/** Bytes. While more are buffered for the client, events are not taken, so a stream holds at most this plus one event. */
+/** Bytes. While more are buffered for the client, events are not taken, so a stream holds at most this plus what one call writes. */
 const MAX_WAITING = 1024 * 1024;
 const KEEPALIVE_INTERVAL = 1_000;
 /** Milliseconds after which a client that reads nothing is disconnected. */
@@ -45,14 +45,26 @@ export class SseReader implements TraceReader {
     if (this.#done) this.end();
   }
 
-  event(json: string, id?: number): boolean {
+  event(json: string): boolean {
+    return this.#write(`data: ${json}\n\n`);
+  }
+
+  /** All of these events, or none. An id without an event is what a client that connects again sends, as if it were that of an event. */
+  events(events: readonly { readonly json?: string; readonly id: string }[]): boolean {
+    // One write for all: each costs more than an event.
+    let text = "";
+    for (const { json, id } of events) text += json === undefined ? `id: ${id}\n\n` : `id: ${id}\ndata: ${json}\n\n`;
+    return this.#write(text);
+  }
+
+  #write(text: string): boolean {
     if (this.#over) return false;
     this.start();
     if (this.#response.writableLength > MAX_WAITING) {
       this.#refused = true;
       return false;
     }
-    this.#response.write(id === undefined ? `data: ${json}\n\n` : `id: ${id}\ndata: ${json}\n\n`);
+    this.#response.write(text);
     return true;
   }
 

@@ -1,4 +1,4 @@
-import { type AdminAddress, AdminClient, AdminClientError, type FollowRequest } from "../../admin/client/client.ts";
+import { type AdminAddress, AdminClient, AdminClientError } from "../../admin/client/client.ts";
 import type { Context } from "../runner/context.ts";
 import { CliError, usage } from "../runner/errors.ts";
 import { type TraceRecord, toRecord } from "../trace/source.ts";
@@ -103,15 +103,6 @@ export async function openTrace(
     stream.opened,
     (status, body) =>
       new CliError("failure", `trace stream returned ${status}: ${body}`, hintFor(status, request.reveal)),
-  );
-  return records(stream);
-}
-
-/** Resolves with the events of the requests that the proxy follows, once it has begun. */
-export async function openFollow(proxy: ProxyAdmin, request: FollowRequest): Promise<AsyncGenerator<TraceRecord>> {
-  const stream = proxy.client.follow(request);
-  await adminResult(proxy, stream.opened, (status, body) =>
-    status === 400 ? usage(body.trimEnd()) : new CliError("failure", `follow stream returned ${status}: ${body}`),
   );
   return records(stream);
 }

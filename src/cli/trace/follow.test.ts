@@ -76,7 +76,10 @@ test("what is missing is said: lost events, a dead worker, a stream that breaks 
   const lost = event(null, "dropped", { count: 7, requests: 2 });
   const died = event(null, "workerDied", { worker: "worker-1", unfinished: 0, held: true });
   const said = await print([{ pod: "web-1", events: stream(lost, died, ended()) }]);
-  assert.match(said.err, /^web-1: 7 events of 2 requests are missing/);
+  assert.match(
+    said.err,
+    /^web-1: 7 events are missing, also the last ones of 2 requests: they were not read in time\n/,
+  );
   assert.match(said.err, /web-1: worker-1 has died; requests that it held for --where are missing/);
   assert.equal(said.failure, undefined);
   const broken = await print([

@@ -6,14 +6,17 @@ import { outcomeLine, outcomeOf } from "../../report/outcome.ts";
 import { rowsOf } from "../../report/rows.ts";
 import { type Context, write } from "../runner/context.ts";
 import { CliError, describe } from "../runner/errors.ts";
-import type { TraceRecord } from "./source.ts";
+import type { TraceItem } from "./source.ts";
 
 /** The stream of one proxy. */
 export interface FollowedProxy {
   /** The name of its pod; undefined if there is only one proxy. */
   readonly pod: string | undefined;
-  readonly events: AsyncGenerator<TraceRecord>;
+  /** Events, and word of the connection. */
+  readonly events: AsyncGenerator<FollowedItem>;
 }
+
+export type FollowedItem = Extract<TraceItem, { readonly kind: "event" | "progress" }>;
 
 interface Open {
   readonly number: number;
@@ -44,7 +47,11 @@ export async function printFollowed(
   for await (const { pod, record, error } of merged(proxies)) {
     if (record === undefined) {
       failure = error;
-      if (pod !== undefined) await write(context.stderr, `${pod}: ${describe(error)}\n`);
+      if (pod !== undefined) await write(context.stderr, `${at(pod)}${describe(error)}\n`);
+      continue;
+    }
+    if (record.kind === "progress") {
+      await write(context.stderr, `${at(pod)}${record.text}\n`);
       continue;
     }
     const { event, raw } = record;
@@ -89,16 +96,19 @@ function inPod(raw: string, event: Fields, pod: string | undefined): string {
 }
 
 function noticeLine(message: Fields, pod: string | undefined): string {
-  const at = pod === undefined ? "" : `${pod}: `;
   if (message.type === "dropped")
-    return `${at}${message.count} events of ${message.requests} requests are missing: the reader was too slow`;
+    return `${at(pod)}${message.count} events are missing, also the last ones of ${message.requests} requests: they were not read in time`;
   if (message.type === "workerDied")
-    return `${at}${message.worker} has died${message.held === true ? "; requests that it held for --where are missing" : ""}`;
-  return `${at}${String(message.type)}`;
+    return `${at(pod)}${message.worker} has died${message.held === true ? "; requests that it held for --where are missing" : ""}`;
+  return `${at(pod)}${String(message.type)}`;
+}
+
+function at(pod: string | undefined): string {
+  return pod === undefined ? "" : `${pod}: `;
 }
 
 type Item =
-  | { readonly pod: string | undefined; readonly record: TraceRecord; readonly error?: undefined }
+  | { readonly pod: string | undefined; readonly record: FollowedItem; readonly error?: undefined }
   | { readonly pod: string | undefined; readonly record?: undefined; readonly error: unknown };
 
 /** The events of all proxies as they arrive; a slow reader slows all of them down. */

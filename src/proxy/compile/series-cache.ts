@@ -1,12 +1,10 @@
 /** The counters of requests, found by their place in the configuration. */
 import type { Reason } from "../../base/errors.ts";
+import { KNOWN_METHODS } from "../../base/http-methods.ts";
 import type { Listener } from "../../ir/ir.ts";
 import type { Place, PlaceLabels, Recorder } from "../../recorder/recorder.ts";
 import { UNKNOWN } from "../../telemetry/custom-labels.ts";
 import { type Count, type Metrics, OTHER, type RequestLabels } from "../../telemetry/metrics.ts";
-
-/** Methods with their own label value: other tokens, which clients may invent, must not create new series. */
-const KNOWN_METHODS = new Set(["GET", "HEAD", "POST", "PUT", "DELETE", "CONNECT", "OPTIONS", "TRACE", "PATCH"]);
 
 /** UNAUTHENTICATED is the last status of gRPC; backends that send others must not make new series. */
 const LAST_GRPC_STATUS = 16;

@@ -3,7 +3,7 @@
  * exchange. Each attempt is a new `UpstreamCall`, which handles replays on stale connections itself.
  */
 import type { Milliseconds } from "../../base/durations.ts";
-import { asError, ERRORS, GatewayError, type Why } from "../../base/errors.ts";
+import { asError, ERRORS, type ErrorCode, GatewayError, type Why } from "../../base/errors.ts";
 import type { Activation } from "../../cel/index.ts";
 import { isGrpc } from "../../http/grpc-reply.ts";
 import { listHas } from "../../http/h1/framing.ts";
@@ -193,7 +193,7 @@ class HttpCall implements BackendCall, UpstreamCaller, OutcomeContext {
     exchange.deadlines.forwardGrpc();
     if (exchange.policyState.authorityMode === "auto") rewriteAuthority(exchange, pool);
     if (pool.viaProxy !== undefined && !http2) addressProxy(exchange, pool.viaProxy);
-    exchange.span?.callStarted(request, this.endpointName);
+    exchange.span?.callStarted(request, this.endpointName, pool.target.tls !== undefined);
     if (trace !== undefined) {
       trace.requestSnapshot("final request");
       trace.callStarted(this.endpointName);
@@ -319,7 +319,9 @@ class HttpCall implements BackendCall, UpstreamCaller, OutcomeContext {
     this.#answer = "answered";
     this.answeredAt = performance.now();
     this.#exchange.deadlines.stop();
-    this.#report(status, null, headers);
+    const { trace, span } = this.#exchange;
+    trace?.callEnded(status, null);
+    span?.callAnswered(status, headers);
   }
 
   /** The upstream may only switch to protocols that the client has listed (RFC 9110 7.8). */
@@ -380,9 +382,9 @@ class HttpCall implements BackendCall, UpstreamCaller, OutcomeContext {
 
   // ── failures ──
 
-  onSendFailed(message: string, times: ConnectTimes | undefined): void {
+  onSendFailed(code: ErrorCode, message: string, times: ConnectTimes | undefined): void {
     if (times !== undefined) this.#exchange.trace?.notConnected(times);
-    this.#report(null, message);
+    this.#fail(code, message);
   }
 
   onEvicted(endpoint: Endpoint): void {
@@ -392,7 +394,7 @@ class HttpCall implements BackendCall, UpstreamCaller, OutcomeContext {
   onCallFailure({ code, message, sent, timedOut }: CallFailure): void {
     const error = timedOut ? new GatewayError(code) : new GatewayError(code, message);
     // There may be another attempt.
-    if (timedOut) this.#report(null, error.message);
+    if (timedOut) this.#fail(code, error.message);
     this.#exchange.endPhase(new AttemptFailed(error, timedOut && sent));
   }
 
@@ -435,7 +437,7 @@ class HttpCall implements BackendCall, UpstreamCaller, OutcomeContext {
   }
 
   answeredInstead(error: string | null): void {
-    this.#report(null, error);
+    this.#fail(this.#exchange.result.code, error);
     this.#dropAnswer();
   }
 
@@ -444,10 +446,11 @@ class HttpCall implements BackendCall, UpstreamCaller, OutcomeContext {
     this.answeredAt = 0;
   }
 
-  /** Reports the response of the attempt, or the reason for its failure, to traces and spans. Does nothing without a current attempt. */
-  #report(status: number | null, error: string | null, headers: HeaderList = NO_HEADERS): void {
-    this.#exchange.trace?.callEnded(status, error);
-    this.#exchange.span?.callEnded(status, error, headers);
+  /** Tells traces and spans that the attempt has no response, and why. Does nothing without a current attempt. */
+  #fail(code: ErrorCode | undefined, error: string | null): void {
+    const { trace, span } = this.#exchange;
+    trace?.callEnded(null, error);
+    span?.callFailed(code, error);
   }
 }
 

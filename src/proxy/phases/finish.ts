@@ -105,10 +105,10 @@ function seriesOf({ selected, bind }: Chosen): SeriesCache {
 
 /** Writes the line of the access log and exports the record and the spans. */
 function record(exchange: Told, endedAt = Date.now()): void {
-  const { bind, services, span, request } = exchange;
+  const { bind, services, span } = exchange;
   const facts = factsOf(exchange, endedAt);
   logAccess(withGrpcFailure(facts, exchange), bind, services.accessLog, exchange);
-  if (span !== undefined) span.finished(facts, request.scheme, exchange);
+  if (span !== undefined) span.finished(facts, exchange.grpc !== "no", exchange);
 }
 
 /**

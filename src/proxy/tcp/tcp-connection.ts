@@ -229,7 +229,7 @@ export class TcpConnection implements TransportHandler, UpstreamCaller, LiveConn
     this.#transport.resume();
   }
 
-  onSendFailed(message: string): void {
+  onSendFailed(_code: ErrorCode, message: string): void {
     this.#trace?.callEnded(message);
   }
 

@@ -1,13 +1,14 @@
 /** The spans of a sampled request. */
 import { redactTarget, SECRET_PARAMETERS } from "../../base/redaction.ts";
-import { grpcStatusIn } from "../../http/grpc-reply.ts";
+import { grpcStatusIn, isGrpc } from "../../http/grpc-reply.ts";
 import { getHeader, type HeaderList, type HttpRequest, setHeader } from "../../http/message/message.ts";
 import { latin1 } from "../../http/message/syntax.ts";
 import type { PathMatch } from "../../ir/ir.ts";
 import type { OutboundScope, OutboundTrace } from "../../policies/contract/types.ts";
 import type { AccessLogEdits } from "../../telemetry/access-log-edits.ts";
-import { type AccessRecord, recordFields } from "../../telemetry/access-record.ts";
-import { type Attributes, encodeSpan, type Span } from "../../telemetry/otlp/entries.ts";
+import type { AccessRecord } from "../../telemetry/access-record.ts";
+import { encodeSpan } from "../../telemetry/otlp/entries.ts";
+import type { Arrived, CallFacts, Conventions } from "../../telemetry/tracing/conventions.ts";
 import { formatTraceparent, newSpanId } from "../../telemetry/tracing/traceparent.ts";
 import type { Subject } from "./subject.ts";
 
@@ -21,26 +22,32 @@ export interface TraceContext {
 
 /** Attributes, filter and destination of spans. */
 export interface SpanRules {
+  readonly conventions: Conventions;
   readonly edits: AccessLogEdits;
   export(span: Uint8Array): void;
 }
 
 /** A call that is still in progress. */
-interface OpenSpan {
+interface OpenCall extends Pick<CallFacts, "kind" | "subtype" | "target" | "request"> {
   readonly spanId: string;
-  readonly name: string;
+  /** `performance.now()` ms. */
   readonly start: number;
-  readonly attributes: Attributes;
+}
+
+/** A call whose span has ended. The trailers of its response may follow. */
+interface EndedCall extends CallFacts, OpenCall {
+  readonly end: number;
+  grpcStatus: number | undefined;
 }
 
 /** Kind and subtype of callouts (docs/telemetry.md#spans), by their scope in traces. */
-const CALLS: Readonly<Record<OutboundScope, readonly [kind: "Policy" | "Mirror", subtype: string]>> = {
-  ext_authz: ["Policy", "ExtAuthz"],
-  ext_proc: ["Policy", "ExtProc"],
-  rate_limit: ["Policy", "RateLimit"],
-  oidc: ["Policy", "Oidc"],
-  http: ["Policy", "Http"],
-  mirror: ["Mirror", "Http"],
+const CALLS: Readonly<Record<OutboundScope, Pick<CallFacts, "kind" | "subtype">>> = {
+  ext_authz: { kind: "Policy", subtype: "ExtAuthz" },
+  ext_proc: { kind: "Policy", subtype: "ExtProc" },
+  rate_limit: { kind: "Policy", subtype: "RateLimit" },
+  oidc: { kind: "Policy", subtype: "Oidc" },
+  http: { kind: "Policy", subtype: "Http" },
+  mirror: { kind: "Mirror", subtype: "Http" },
 };
 
 /** The span of one sampled request, and those of the calls that it leads to. They are exported when the request is over. */
@@ -49,21 +56,24 @@ export class RequestSpan {
   readonly spanId = newSpanId();
   readonly #context: TraceContext;
   readonly #rules: SpanRules;
+  readonly #arrived: Arrived;
   /** Milliseconds since the epoch at `performance.now()` 0: one clock for all spans of the request. */
   readonly #origin = Date.now() - performance.now();
   readonly #start: number;
-  readonly #ended: Span[] = [];
+  readonly #ended: EndedCall[] = [];
   #path: PathMatch | undefined;
-  #call: OpenSpan | undefined;
-  /** Attributes of the last call that got a response. */
-  #answered: Record<string, unknown> = {};
+  #attempts = 0;
+  #call: OpenCall | undefined;
+  /** The last attempt that got a response. */
+  #answered: EndedCall | undefined;
   /** Undefined while the request is in progress; then whether its spans are exported. */
   #kept: boolean | undefined;
 
   /** `startedAt` is `performance.now()` of the request. */
-  constructor(context: TraceContext, startedAt: number, rules: SpanRules) {
+  constructor(context: TraceContext, arrived: Arrived, startedAt: number, rules: SpanRules) {
     this.traceId = context.traceId;
     this.#context = context;
+    this.#arrived = arrived;
     this.#start = startedAt;
     this.#rules = rules;
   }
@@ -78,120 +88,117 @@ export class RequestSpan {
     this.#path = path;
   }
 
-  /** An attempt begins: starts its span, the parent of the backend's. */
-  callStarted(request: HttpRequest, target: string): void {
+  /** An attempt begins: starts its span, the parent of the backend's. `target`: `host:port` or `unix:path`; `tls`: inside TLS. */
+  callStarted(request: HttpRequest, target: string, tls: boolean): void {
     // The attempt before was abandoned without a response.
-    this.callEnded(null, "no response in time", []);
+    this.callFailed(undefined, "no response in time");
     const spanId = newSpanId();
     // If a policy has removed the header or set another trace, that stays.
     if (getHeader(request.headers, "traceparent")?.startsWith(`00-${this.traceId}-`))
       setHeader(request.headers, "traceparent", latin1(this.traceparent(spanId)));
-    const attributes = {
-      ...kindOf("Primary", "Http"),
-      "http.method": request.method,
-      "http.host": request.authority,
+    const { method, authority } = request;
+    const shown = {
+      method,
+      scheme: tls ? "https" : "http",
+      authority,
       // The query may hold the backend's credentials.
-      "http.path": redactTarget(request.path, SECRET_PARAMETERS),
-    };
-    this.#call = { spanId, name: `${request.method} ${target}`, start: performance.now(), attributes };
+      path: redactTarget(request.path, SECRET_PARAMETERS),
+      grpc: isGrpc(request.headers),
+      retry: this.#attempts++,
+    } as const;
+    this.#call = { kind: "Primary", subtype: "Http", target, request: shown, spanId, start: performance.now() };
   }
 
-  /** The response's head has arrived, or the call has failed. Does nothing without a current call. */
-  callEnded(status: number | null, error: string | null, headers: HeaderList): void {
+  /** The response's head has arrived. Does nothing without a current call. */
+  callAnswered(status: number, headers: HeaderList): void {
     if (this.#call === undefined) return;
-    this.#answered = this.#end(this.#call, status, error, grpcStatusIn(headers));
+    this.#answered = this.#end(this.#call, { status, grpcStatus: grpcStatusIn(headers) });
+    this.#call = undefined;
+  }
+
+  /** There is no response, or the gateway does without it. `code`: of the error, if it has one. Does nothing without a current call. */
+  callFailed(code: CallFacts["code"], error: string | null): void {
+    if (this.#call === undefined) return;
+    this.#answered = this.#end(this.#call, { error: error ?? undefined, code });
     this.#call = undefined;
   }
 
   /** The response is complete: gRPC has its status in the trailers. */
   callTrailers(trailers: HeaderList): void {
-    this.#answered["grpc.status"] ??= grpcStatusIn(trailers);
+    if (this.#answered !== undefined) this.#answered.grpcStatus ??= grpcStatusIn(trailers);
   }
 
   /** A callout, which gets its own span. */
   outbound(scope: OutboundScope): OutboundTrace {
-    const [kind, subtype] = CALLS[scope];
     const spanId = newSpanId();
-    let call: OpenSpan | undefined;
+    let call: OpenCall | undefined;
     return {
       traceparent: this.traceparent(spanId),
       started: (target) => {
-        const attributes = { ...kindOf(kind, subtype), "http.host": target };
-        call = { spanId, name: subtype, start: performance.now(), attributes };
+        call = { ...CALLS[scope], target, spanId, start: performance.now() };
       },
       ended: (status, error) => {
-        if (call !== undefined) this.#end(call, status, error, undefined);
+        if (call !== undefined) this.#end(call, { status: status ?? undefined, error: error ?? undefined });
         call = undefined;
       },
     };
   }
 
   /** The request is over: exports the spans if the filter wants them. */
-  finished(record: AccessRecord, scheme: string, { variables, shown }: Subject): void {
-    const { edits } = this.#rules;
-    this.callEnded(null, record.error ?? "given up", []);
+  finished(record: AccessRecord, grpc: boolean, { variables, shown }: Subject): void {
+    const { edits, conventions } = this.#rules;
+    const { code, reason, error = "given up" } = record;
+    this.callFailed(code ?? reason, error);
     this.#kept = edits.wants(variables);
     if (!this.#kept) return;
-    const { error, ...fields } = recordFields({ ...record, traceId: undefined, spanId: undefined });
-    const { "span.name": named, ...attributes } = edits.edit(
-      { ...fields, "url.scheme": scheme, "network.protocol.version": record.version?.slice("HTTP/".length) },
-      shown,
-    );
+    for (const call of this.#ended) this.#export(call);
+    const told = conventions.server({ arrived: this.#arrived, record, route: this.#route(), grpc });
+    const { "span.name": named, ...attributes } = edits.edit({ ...told.attributes }, shown);
     const { parentId, traceState } = this.#context;
-    for (const call of this.#ended) this.#rules.export(encodeSpan(call));
     this.#rules.export(
       encodeSpan({
         traceId: this.traceId,
         spanId: this.spanId,
         parent: parentId === undefined ? undefined : { spanId: parentId, remote: true },
         traceState,
-        name: typeof named === "string" && named !== "" ? named : this.#name(record.method),
+        name: typeof named === "string" && named !== "" ? named : told.name,
         kind: "server",
         start: this.#origin + this.#start,
         end: this.#origin + this.#start + record.durationMs,
         attributes,
-        error: record.error ?? serverError(record.status),
+        error: told.error,
       }),
     );
   }
 
-  #name(method: string | undefined): string {
-    if (this.#path === undefined) return "unknown";
+  #route(): string | undefined {
+    if (this.#path === undefined) return undefined;
     const { type, value } = this.#path;
-    return `${method} ${type === "pathPrefix" ? `${value.replace(/\/+$/, "")}/*` : value}`;
+    return type === "pathPrefix" ? `${value.replace(/\/+$/, "")}/*` : value;
   }
 
-  /** Returns the attributes of the span, which is not exported before the request is over. */
-  #end(
-    call: OpenSpan,
-    status: number | null,
-    error: string | null,
-    grpcStatus: number | undefined,
-  ): Record<string, unknown> {
-    const attributes = { ...call.attributes, "http.status": status ?? undefined, "grpc.status": grpcStatus };
-    const span: Span = {
-      traceId: this.traceId,
-      spanId: call.spanId,
-      parent: { spanId: this.spanId, remote: false },
-      traceState: this.#context.traceState,
-      name: call.name,
-      kind: "client",
-      start: this.#origin + call.start,
-      end: this.#origin + performance.now(),
-      attributes,
-      error: error ?? serverError(status ?? undefined),
-    };
+  /** The outcome of a call, whose span is not exported before the request is over. */
+  #end(call: OpenCall, outcome: Partial<Pick<CallFacts, "status" | "grpcStatus" | "error" | "code">>): EndedCall {
+    const { status, grpcStatus, error, code } = outcome;
+    const ended: EndedCall = { ...call, end: performance.now(), status, grpcStatus, error, code };
     // Spans that end after the request, such as a mirror's, are exported on their own.
-    if (this.#kept === undefined) this.#ended.push(span);
-    else if (this.#kept) this.#rules.export(encodeSpan(span));
-    return attributes;
+    if (this.#kept === undefined) this.#ended.push(ended);
+    else if (this.#kept) this.#export(ended);
+    return ended;
   }
-}
 
-function kindOf(kind: string, subtype: string): Attributes {
-  return { "tracegate.outbound.kind": kind, "tracegate.outbound.subtype": subtype };
-}
-
-function serverError(status: number | undefined): string | undefined {
-  return status !== undefined && status >= 500 ? `status ${status}` : undefined;
+  #export(call: EndedCall): void {
+    this.#rules.export(
+      encodeSpan({
+        ...this.#rules.conventions.client(call),
+        traceId: this.traceId,
+        spanId: call.spanId,
+        parent: { spanId: this.spanId, remote: false },
+        traceState: this.#context.traceState,
+        kind: "client",
+        start: this.#origin + call.start,
+        end: this.#origin + call.end,
+      }),
+    );
+  }
 }

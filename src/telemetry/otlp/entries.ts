@@ -18,7 +18,7 @@ export interface Span {
   readonly start: number;
   readonly end: number;
   readonly attributes: Attributes;
-  /** Why the operation failed; sets the status ERROR. */
+  /** Why the operation failed; sets the status ERROR. Empty: its attributes say why. */
   readonly error?: string | undefined;
 }
 
@@ -55,7 +55,7 @@ export function encodeSpan(span: Span): Uint8Array {
   writeAttributes(writer, 9, span.attributes);
   if (span.error !== undefined) {
     writer.tag(15, WireType.LengthDelimited).fork();
-    writer.tag(2, WireType.LengthDelimited).string(span.error.toWellFormed());
+    if (span.error !== "") writer.tag(2, WireType.LengthDelimited).string(span.error.toWellFormed());
     writer.tag(3, WireType.Varint).int32(STATUS_ERROR);
     writer.join();
   }

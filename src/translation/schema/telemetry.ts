@@ -61,6 +61,13 @@ export const tracing = z
       .default({})
       .describe("Resource attributes, such as `service.name`: name to CEL over `env`."),
     remove: names.default([]).describe("Names of attributes to leave out."),
+    semanticConventions: z
+      .enum(["stable", "old"])
+      .optional()
+      .describe(
+        "Names of spans and attributes: the stable ones of OpenTelemetry, such as `http.request.method` (default), or the old ones, which " +
+          "are those of the access log, such as `http.method`.",
+      ),
     ...samplings,
     filter: condition("response", { true: "exports all spans", false: "exports no span" })
       .optional()

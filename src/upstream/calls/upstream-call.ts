@@ -83,7 +83,7 @@ export interface UpstreamCaller extends Omit<UpstreamEvents, "onUpstreamFailure"
   /** Sends the request by `openStream` before it returns. Needed only if `prepare` returns `http2`, `grpc` or `connect`. */
   onSession?(session: UpstreamSession, call: UpstreamCall): void;
   /** A send has failed before its response was complete. `times` is given if it never had a connection. */
-  onSendFailed?(message: string, times: ConnectTimes | undefined): void;
+  onSendFailed?(code: ErrorCode, message: string, times: ConnectTimes | undefined): void;
   /**
    * Whether a complete response with a status below 500 counts as a success, if the target has no outlier detection. Default: it does.
    * gRPC reports the result of a call at its end.
@@ -300,7 +300,7 @@ export class UpstreamCall implements UpstreamWaiter, UpstreamEvents, WaitingCall
     if (endpoint === undefined || !this.#mayGoOn(endpoint)) return;
     this.#wait?.cancel();
     this.#stopWaiting();
-    this.#caller.onSendFailed?.(why, { connect: performance.now() - this.sentAt });
+    this.#caller.onSendFailed?.("TG_UPSTREAM_FAILED", why, { connect: performance.now() - this.sentAt });
     this.#record(outcome);
     if (!this.#goOn(endpoint)) this.#failUnsent("TG_UPSTREAM_FAILED", why);
   }
@@ -372,7 +372,7 @@ export class UpstreamCall implements UpstreamWaiter, UpstreamEvents, WaitingCall
 
   onConnectFailure(code: ErrorCode, message: string, times: ConnectTimes | undefined): void {
     this.#stopWaiting();
-    this.#caller.onSendFailed?.(message, times ?? {});
+    this.#caller.onSendFailed?.(code, message, times ?? {});
     // A full pool says nothing about the endpoint, and its load must not move to others.
     const full = times === undefined;
     const endpoint = this.#endpoint;
@@ -447,7 +447,7 @@ export class UpstreamCall implements UpstreamWaiter, UpstreamEvents, WaitingCall
     if (this.#state === "idle") return;
     const { upstream } = this;
     this.upstream = undefined;
-    this.#caller.onSendFailed?.(message, undefined);
+    this.#caller.onSendFailed?.("TG_UPSTREAM_FAILED", message, undefined);
     if (upstream !== undefined && !answered && this.#mayReplay(upstream)) {
       // An idle connection that closed says nothing about the endpoint.
       this.#record(undefined);

@@ -110,9 +110,22 @@ test("both spans of a call have the status of its trailers", async () => {
     frontendPolicies: { tracing: { host: `127.0.0.1:${collector.port}`, protocol: "http", randomSampling: true } },
     binds: [{ port: 0, listeners: [{ routes: [{ backends: [{ host: `127.0.0.1:${upstream.port}` }] }] }] }],
   });
-  await call(gateway.port(), "/trailers");
-  await call(gateway.port(), "/head");
+  await call(gateway.port(), "/test.Echo/trailers");
+  await call(gateway.port(), "/test.Echo/wrong");
   const entries = await collector.until(({ length }) => length === 4);
-  const statuses = entries.map(({ attributes }) => attributesOf(attributes)["grpc.status"]);
-  assert.deepEqual(statuses.toSorted(), [5, 5, 7, 7]);
+  const told = entries.map(({ kind, status, attributes }) => {
+    const { "rpc.system.name": system, "rpc.method": method, ...rest } = attributesOf(attributes);
+    return [kind, system, method, rest["rpc.response.status_code"], rest["error.type"], status];
+  });
+  const [server, client, failed] = [2, 3, { code: 2 }];
+  const [missing, wrong] = [
+    ["grpc", "test.Echo/trailers", "NOT_FOUND"],
+    ["grpc", "test.Echo/wrong", "UNKNOWN"],
+  ];
+  assert.deepEqual(told.toSorted(), [
+    [server, ...missing, undefined, undefined],
+    [server, ...wrong, "UNKNOWN", failed],
+    [client, ...missing, "NOT_FOUND", failed],
+    [client, ...wrong, "UNKNOWN", failed],
+  ]);
 });

@@ -47,6 +47,7 @@ function byKind(entries: readonly Entry[], kind: number): Entry[] {
 
 const SERVER = 2;
 const CLIENT = 3;
+const ERROR = 2;
 
 for (const protocol of ["grpc", "http"] as const)
   test(`a trace continues through the gateway, and the collector gets both spans over ${protocol}`, async () => {
@@ -56,13 +57,13 @@ for (const protocol of ["grpc", "http"] as const)
       protocol,
       attributes: { user: 'request.headers["x-user"]', nothing: "request.headers.nothing" },
       resources: { "service.name": '"shop"' },
-      remove: ["src.addr"],
+      remove: ["client.port"],
       policies: { requestHeaderModifier: { set: { "api-key": "secret" } } },
     };
     await using gateway = await TestGateway.start(configOf(upstream, collector, more), {
       env: { OTEL_RESOURCE_ATTRIBUTES: "deployment.environment=test%20only" },
     });
-    const headers = { traceparent: PARENT, tracestate: "vendor=1", "x-user": "zoe" };
+    const headers = { traceparent: PARENT, tracestate: "vendor=1", "x-user": "zoe", "user-agent": "test/1.0" };
     assert.equal(await get(gateway, "/shop/cart?token=t", headers), 200);
     const entries = await collector.until(({ length }) => length === 2);
     const [server = {}] = byKind(entries, SERVER);
@@ -86,24 +87,28 @@ for (const protocol of ["grpc", "http"] as const)
       "bytes.received": 0,
       "bytes.sent": "hello".length,
       route: "default/route0",
-      "http.method": "GET",
-      "http.host": "127.0.0.1",
-      "http.path": "/shop/cart?token=<redacted>",
-      "http.version": "HTTP/1.1",
-      "http.status": 200,
-      protocol: "http",
+      "http.request.method": "GET",
+      "http.route": "/shop/*",
+      "http.response.status_code": 200,
       "url.scheme": "http",
+      "url.path": "/shop/cart",
+      "url.query": "token=<redacted>",
+      "server.address": "127.0.0.1",
+      "server.port": gateway.port(),
+      "client.address": "127.0.0.1",
       "network.protocol.version": "1.1",
+      "user_agent.original": "test/1.0",
       user: "zoe",
     });
-    assert.equal(client.name, `GET ${to(upstream)}`);
+    assert.equal(client.name, "GET");
     assert.deepEqual(attributesOf(client.attributes), {
       "tracegate.outbound.kind": "Primary",
       "tracegate.outbound.subtype": "Http",
-      "http.method": "GET",
-      "http.host": `127.0.0.1:${gateway.port()}`,
-      "http.path": "/shop/cart",
-      "http.status": 200,
+      "http.request.method": "GET",
+      "http.response.status_code": 200,
+      "url.full": `http://127.0.0.1:${gateway.port()}/shop/cart`,
+      "server.address": "127.0.0.1",
+      "server.port": upstream.port,
     });
     const times = [
       server.start_time_unix_nano,
@@ -199,14 +204,20 @@ test("attempts, callouts and mirrors have their own spans, which show failures",
       "tracegate.outbound.subtype": subtype,
       ...rest
     } = attributesOf(span.attributes);
-    return [span.name, kind, subtype, rest["http.status"], (span.status as { message?: string } | undefined)?.message];
+    return [
+      span.name,
+      kind,
+      subtype,
+      rest["http.response.status_code"],
+      rest["http.request.resend_count"],
+      span.status,
+    ];
   });
-  const primary = `GET ${to(upstream)}`;
   assert.deepEqual(calls.toSorted(), [
-    ["ExtAuthz", "Policy", "ExtAuthz", 200, undefined],
-    [primary, "Primary", "Http", 200, undefined],
-    [primary, "Primary", "Http", 503, "status 503"],
-    ["Http", "Mirror", "Http", 200, undefined],
+    ["ExtAuthz", "Policy", "ExtAuthz", 200, undefined, undefined],
+    ["GET", "Primary", "Http", 200, 1, undefined],
+    ["GET", "Primary", "Http", 503, undefined, { code: ERROR }],
+    ["Http", "Mirror", "Http", 200, undefined, undefined],
   ]);
   const idOf = (kind: string): (string | undefined)[] =>
     byKind(entries, CLIENT)
@@ -225,10 +236,10 @@ test("attempts, callouts and mirrors have their own spans, which show failures",
   const status = await get(gateway, "/elsewhere", { traceparent: PARENT });
   assert.equal(status, 404);
   const [, missed] = byKind(await collector.until((all) => byKind(all, SERVER).length === 2), SERVER);
-  assert.equal(missed?.name, "unknown");
+  assert.equal(missed?.name, "GET");
+  assert.equal(missed?.status, undefined, "a 404 is no error of the server");
   const why = "the nearest is default/route0: path: /elsewhere is not under prefix /shop";
-  assert.deepEqual(missed?.status, { message: `route not found: ${why}`, code: 2 });
-  assert.equal(attributesOf(missed?.attributes).error, undefined);
+  assert.equal(attributesOf(missed?.attributes)["tracegate.error"], `route not found: ${why}`);
 });
 
 test("a filter drops spans, a policy can remove the header, and an attribute names the span", async () => {
@@ -248,9 +259,52 @@ test("a filter drops spans, a policy can remove the header, and an attribute nam
   const [server] = byKind(entries, SERVER);
   assert.equal(server?.name, "shop GET");
   assert.equal(attributesOf(server?.attributes)["span.name"], undefined);
-  assert.deepEqual(server?.status, { message: "status 500", code: 2 });
+  assert.deepEqual(server?.status, { code: ERROR });
+  assert.equal(attributesOf(server?.attributes)["error.type"], "500");
   assert.deepEqual(
     upstream.asked.flatMap((head) => valuesOf(head, "traceparent")),
     [],
   );
+});
+
+test("a setting keeps the old names of spans and attributes", async () => {
+  await using upstream = await upstreamOf();
+  await using collector = await TestCollector.http();
+  await using gateway = await TestGateway.start(
+    configOf(upstream, collector, { protocol: "http", semanticConventions: "old", remove: ["src.addr"] }),
+  );
+  await get(gateway, "/shop/cart?token=t", { traceparent: PARENT });
+  await get(gateway, "/elsewhere", { traceparent: PARENT });
+  const entries = await collector.until((all) => byKind(all, SERVER).length === 2);
+  const [server, missed] = byKind(entries, SERVER);
+  const [client] = byKind(entries, CLIENT);
+  assert.equal(server?.name, "GET /shop/*");
+  const { duration, "request.id": id, ...attributes } = attributesOf(server?.attributes);
+  assert.deepEqual(attributes, {
+    gateway: "default/default",
+    listener: "listener0",
+    route: "default/route0",
+    endpoint: to(upstream),
+    "http.method": "GET",
+    "http.host": "127.0.0.1",
+    "http.path": "/shop/cart?token=<redacted>",
+    "http.version": "HTTP/1.1",
+    "http.status": 200,
+    protocol: "http",
+    "bytes.received": 0,
+    "bytes.sent": "hello".length,
+    "url.scheme": "http",
+    "network.protocol.version": "1.1",
+  });
+  assert.equal(client?.name, `GET ${to(upstream)}`);
+  assert.deepEqual(attributesOf(client?.attributes), {
+    "tracegate.outbound.kind": "Primary",
+    "tracegate.outbound.subtype": "Http",
+    "http.method": "GET",
+    "http.host": `127.0.0.1:${gateway.port()}`,
+    "http.path": "/shop/cart",
+    "http.status": 200,
+  });
+  assert.equal(missed?.name, "unknown");
+  assert.equal((missed?.status as { code?: number } | undefined)?.code, ERROR);
 });

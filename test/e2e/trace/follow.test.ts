@@ -184,17 +184,47 @@ suite("following requests, with two workers", () => {
     }
   });
 
-  test("each server-sent event has an id, from 1 on", async () => {
-    const response = await fetch(`${gateway.url("admin")}/debug/follow?count=1`);
-    await call(port, { path: "/ids" });
-    const lines = (await response.text()).split("\n");
-    const ids = lines.filter((line) => line.startsWith("id: ")).map((line) => Number(line.slice(4)));
-    const events = lines.filter((line) => line.startsWith("data: "));
-    assert.deepEqual(
-      ids,
-      events.map((_, index) => index + 1),
-    );
+  test("a stream that broke off goes on behind any event whose id the client sends", async () => {
+    const url = `${gateway.url("admin")}/debug/follow?count=2`;
+    const left = new AbortController();
+    const first = await fetch(url, { signal: left.signal });
+    await call(port, { path: "/resumed/1" });
+    let text = "";
+    for await (const piece of first.body ?? []) {
+      text += Buffer.from(piece).toString();
+      if (text.includes('"requestFinished"')) break;
+    }
+    left.abort();
+    const ids = [...text.matchAll(/^id: (.+)$/gm)].map(([, id]) => id ?? "");
+    assert.equal(new Set(ids).size, ids.length);
+    const events = [...text.matchAll(/^data: .+$/gm)].map(([line]) => line);
     assert.ok(events.length > 10);
+    // The first id comes before the first event.
+    assert.equal(ids.length, events.length + 1);
+    await call(port, { path: "/resumed/2" });
+    const rest = async (from: number) => {
+      const response = await fetch(url, { headers: { "last-event-id": ids[from] ?? "" } });
+      return [response.status, await response.text()] as const;
+    };
+    const [, all] = await rest(0);
+    assert.deepEqual(
+      [...all.matchAll(/^data: .+$/gm)].slice(0, events.length).map(([line]) => line),
+      events,
+    );
+    const [, last] = await rest(events.length);
+    assert.equal(last.match(/^data: .+$/gm)?.length, (all.match(/^data: .+$/gm)?.length ?? 0) - events.length);
+    assert.match(last, /resumed\/2[\s\S]*"followEnded","reason":"count","requests":2/);
+    assert.doesNotMatch(last, /resumed\/1/);
+    const end =
+      last
+        .match(/^id: .+$/gm)
+        ?.at(-1)
+        ?.slice(4) ?? "";
+    ids.push(end, "0123456789ab-1-0");
+    for (const over of [ids.length - 2, ids.length - 1]) {
+      const [status, message] = await rest(over);
+      assert.deepEqual([status, message.split(":")[0]], [410, "no stream goes on after this Last-Event-ID"]);
+    }
   });
 
   test("wrong parameters are rejected with what is right, and the place in an expression", async () => {

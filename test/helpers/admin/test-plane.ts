@@ -60,6 +60,10 @@ export class TestPlane implements AdminPlane {
     return { close: () => undefined };
   }
 
+  resumeFollow(): TraceHandle {
+    return { close: () => undefined };
+  }
+
   requests(): RecordAnswer {
     return { records: [], found: 0, requests: 0 };
   }

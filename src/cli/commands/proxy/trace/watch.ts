@@ -1,4 +1,5 @@
-import { openFollow, openTrace, type ProxyAdmin } from "../../../proxy/admin.ts";
+import { openTrace, type ProxyAdmin } from "../../../proxy/admin.ts";
+import { openFollow } from "../../../proxy/follow-stream.ts";
 import {
   chooseTarget,
   fileOption,
