@@ -1,6 +1,16 @@
 import { counted } from "../base/counted.ts";
 import { type FollowLayout, followLayout, type Pane, type Size } from "./layout.ts";
-import { type Action, initialState, type KeyAction, type Move, moveTarget, reduce, type State, sizeOfList, statusText } from "./reducer.ts";
+import {
+  type Action,
+  initialState,
+  type KeyAction,
+  type Move,
+  moveTarget,
+  reduce,
+  type State,
+  sizeOfList,
+  statusText,
+} from "./reducer.ts";
 import {
   type FollowedEvent,
   type FollowedRequest,

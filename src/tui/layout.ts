@@ -68,6 +68,9 @@ export interface FollowLayout {
   /** `stacked`: two panes, one above the other; `beside`: the list of requests, and beside it the others; `columns`: all side by side. */
   readonly form: "stacked" | "beside" | "columns";
   readonly compact: boolean;
+  /** All panes together. */
+  readonly width: number;
+  readonly height: number;
   /** The list of requests; it is not shown while it is not in use and the panes are stacked. */
   readonly requests: Area;
   /** The panes of the selected request; the details are not shown while the list of requests is. */
@@ -87,19 +90,20 @@ export function followLayout(size: Size, active: Pane | "requests", list: ListSi
   const { compact } = stacked;
   const width = Math.max(size.columns, 20);
   const height = stacked.events.height + stacked.detail.height;
+  const whole = { compact, width, height };
   if (width < SIDE_BY_SIDE) {
-    if (active !== "requests") return { form: "stacked", compact, requests: box(width, height), trace: stacked };
+    if (active !== "requests") return { ...whole, form: "stacked", requests: box(width, height), trace: stacked };
     const above = Math.round(height * 0.55);
     const trace = { ...stacked, events: box(width, height - above) };
-    return { form: "stacked", compact, requests: box(width, above), trace };
+    return { ...whole, form: "stacked", requests: box(width, above), trace };
   }
   if (width < THREE_COLUMNS) {
     const left = Math.round(width * 0.42);
     const events = listHeight(height, active === "detail" ? "detail" : "events", list);
     const [above, below] = [box(width - left, events), box(width - left, height - events)];
     return {
+      ...whole,
       form: "beside",
-      compact,
       requests: box(left, height),
       trace: { stacked: true, compact, events: above, detail: below },
     };
@@ -107,7 +111,7 @@ export function followLayout(size: Size, active: Pane | "requests", list: ListSi
   const left = Math.round(width * 0.36);
   const middle = Math.round(width * 0.36);
   const [events, detail] = [box(middle, height), box(width - left - middle, height)];
-  return { form: "columns", compact, requests: box(left, height), trace: { stacked: false, compact, events, detail } };
+  return { ...whole, form: "columns", requests: box(left, height), trace: { stacked: false, compact, events, detail } };
 }
 
 function box(width: number, height: number): Area {

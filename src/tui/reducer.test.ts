@@ -3,7 +3,17 @@ import { test } from "node:test";
 import { EVENTS } from "../report/fixtures/trace.ts";
 import { loaded } from "./fixtures/trace.ts";
 import { listLine } from "./layout.ts";
-import { detail, initialState, layout, listColumns, type Move, reduce, type State, statusText, wrappedDetail } from "./reducer.ts";
+import {
+  detail,
+  initialState,
+  layout,
+  listColumns,
+  type Move,
+  reduce,
+  type State,
+  statusText,
+  wrappedDetail,
+} from "./reducer.ts";
 
 const SIZE = { columns: 80, rows: 24 };
 /** The snapshots of the fixture that equal the one before. */

@@ -17,19 +17,25 @@ const DURATION_WIDTH = 7;
 const TIME_WIDTH = 8;
 const LONG_TIME_WIDTH = 12;
 const WIDE = 90;
-/** A pod of a Deployment differs from others in the end of its name. */
-const POD_WIDTH = 16;
+/** Columns for the end of a pod's name, in which the pods of a Deployment differ: as much as fits `…x2x5k`, or more if the pane is not narrow. */
+const POD_WIDTH = 6;
+const LONG_POD_WIDTH = 16;
+const NARROW = 60;
 /** Where fewer columns are left, the reason is only in the header. */
 const MIN_WHY = 16;
 
 /** The columns for a pane with so many columns of text in which these requests are visible. */
 export function requestColumns(width: number, visible: readonly FollowedRequest[]): RequestColumns {
   const time = width >= WIDE ? LONG_TIME_WIDTH : TIME_WIDTH;
-  const pod = Math.min(POD_WIDTH, Math.max(0, ...visible.map((request) => columnsOf(request.pod))));
+  const most = width < NARROW ? POD_WIDTH : LONG_POD_WIDTH;
+  const pod = Math.min(most, Math.max(0, ...visible.map((request) => columnsOf(request.pod))));
   // A mark before the first column, two spaces between columns.
   const rest = width - 1 - time - (pod === 0 ? 0 : pod + 2) - 2 - 2 - STATUS_WIDTH - 2 - DURATION_WIDTH;
   const longest = Math.max("Request".length, ...visible.map((request) => columnsOf(factsOf(request).what)));
-  const request = Math.max(1, Math.min(longest, rest - MIN_WHY < MIN_WHY ? rest : Math.max(MIN_WHY, Math.floor(rest / 2))));
+  const request = Math.max(
+    1,
+    Math.min(longest, rest - MIN_WHY < MIN_WHY ? rest : Math.max(MIN_WHY, Math.floor(rest / 2))),
+  );
   const why = rest - request - 2;
   return why < MIN_WHY ? { time, pod, request: Math.max(1, rest), why: 0 } : { time, pod, request, why };
 }

@@ -105,7 +105,7 @@ export interface RequestFacts {
   readonly status: string;
   /** Microseconds until its latest event. */
   readonly took: number | undefined;
-  /** What decided its outcome. */
+  /** What decided its outcome; if nothing but the route did, that. */
   readonly why: string;
   readonly severity: Row["severity"];
   /** What a filter searches, in lower case. */
@@ -133,7 +133,7 @@ function readFacts({ events, pod }: FollowedRequest): RequestFacts {
     what,
     status: harmless(statusOf(rows)),
     took: rows.findLast(({ end }) => end !== undefined)?.end,
-    why: outcome.why,
+    why: outcome.why || (outcome.route === "" ? "" : `route ${outcome.route}`),
     severity: outcome.severity,
   };
   const { request, route, status } = outcome;

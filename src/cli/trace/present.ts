@@ -90,8 +90,8 @@ async function show(
   return printText(source, "text", context);
 }
 
-/** Why this terminal cannot show the full-screen view. */
-function noFullScreen({ env }: Context): string | undefined {
+/** Why this terminal cannot show the full-screen view; undefined if it can. */
+export function noFullScreen({ env }: Context): string | undefined {
   if (env.TERM === "dumb") return "this terminal cannot show a full-screen view (TERM=dumb)";
   // Ink draws nothing when these variables say that it runs in continuous integration.
   if ([env.CI, env.CONTINUOUS_INTEGRATION].some((value) => value !== undefined && value !== "0" && value !== "false")) {

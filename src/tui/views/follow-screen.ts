@@ -38,11 +38,8 @@ export function FollowScreen({ state, theme, onInput }: ScreenProps<FollowState>
 
 function Panes({ state }: { readonly state: FollowState }): ReactNode {
   const { onList, trace } = state;
-  const { form, requests, trace: inner } = followLayoutOf(state);
-  if (trace.help) {
-    const height = inner.stacked ? inner.events.height + inner.detail.height : requests.height;
-    return h(HelpPane, { help: FOLLOW_HELP, width: Math.max(trace.size.columns, 20), height });
-  }
+  const { form, width, height } = followLayoutOf(state);
+  if (trace.help) return h(HelpPane, { help: FOLLOW_HELP, width, height });
   const list = h(RequestsPane, { state });
   const events = h(EventsPane, { state: trace, active: !onList && trace.pane === "events" });
   const details = h(DetailPane, { state: trace, active: !onList && trace.pane === "detail" });

@@ -1,7 +1,7 @@
 import { openSync } from "node:fs";
 import { ReadStream } from "node:tty";
 import { type Instance, type Key, render } from "ink";
-import { createElement as h, type FunctionComponent } from "react";
+import { type FunctionComponent, createElement as h } from "react";
 import type { ViewProcess } from "../../cli/trace/source.ts";
 import type { Command } from "../keys.ts";
 import type { KeyAction } from "../reducer.ts";
@@ -28,7 +28,7 @@ export interface View<S, A> {
   readonly effect: (command: Effect, state: S, output: NodeJS.WriteStream) => string;
   readonly screen: FunctionComponent<ScreenProps<S>>;
   /** Dispatches what the view shows as it arrives; resolves at its end. Rejects to end the view. */
-  readonly feed: (dispatch: (action: A) => void) => Promise<void>;
+  readonly feed: (dispatch: (action: A | KeyAction) => void) => Promise<void>;
 }
 
 interface Size {

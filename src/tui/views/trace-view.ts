@@ -1,5 +1,6 @@
 import { messageOf } from "../../base/errors.ts";
 import type { Fields } from "../../base/fields.ts";
+import type { Followed } from "../../cli/trace/followed.ts";
 import { saveNewFile } from "../../cli/trace/save.ts";
 import type { TraceItem, TraceSource, TraceView } from "../../cli/trace/source.ts";
 import { detailText } from "../../report/detail.ts";
@@ -7,7 +8,7 @@ import { curlCommand } from "../../report/export/curl.ts";
 import { withoutSecrets } from "../../report/export/without-secrets.ts";
 import { rowsOf } from "../../report/rows.ts";
 import { harmless } from "../../report/text.ts";
-import { initialFollow, reduceFollow, settled } from "../follow-reducer.ts";
+import { type FollowAction, initialFollow, reduceFollow, settled } from "../follow-reducer.ts";
 import { followKeys, keysToActions } from "../keys.ts";
 import { type Action, detail, initialState, reduce, type State } from "../reducer.ts";
 import { FollowScreen } from "./follow-screen.ts";
@@ -40,7 +41,7 @@ export const traceView: TraceView = {
         effect: (command, { trace }, output) => EFFECTS[command](trace, output),
         screen: FollowScreen,
         feed: async (dispatch) => {
-          for await (const item of source.items) dispatch(item);
+          for await (const item of source.items) for (const action of followActions(item)) dispatch(action);
         },
       },
       process,
@@ -74,6 +75,23 @@ function actionOf(item: TraceItem): Action {
       return { type: "problem", text: item.text };
     case "source":
       return { type: "titled", title: harmless(item.text) };
+  }
+}
+
+function followActions(item: Followed): FollowAction[] {
+  switch (item.kind) {
+    case "event": {
+      const { number, pod = "", event, raw } = item;
+      return [{ type: "followed", event: { number, pod: harmless(pod), event, length: raw.length } }];
+    }
+    case "notice":
+      return item.text === undefined ? [] : [{ type: "missing", text: harmless(item.text) }];
+    case "progress":
+      return [{ type: "missing", text: harmless(item.text) }];
+    case "end": {
+      const { failure } = item;
+      return [{ type: "streamEnded", why: failure === undefined ? "stream complete" : harmless(messageOf(failure)) }];
+    }
   }
 }
 
