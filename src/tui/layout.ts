@@ -151,7 +151,7 @@ export function listLine(row: Row, { number, time, bar, total }: Columns, select
 }
 
 /** When a step began and how long it took, as a bar in a line of `width` columns that stands for `total`. At least half a column. */
-export function barOf(from: number, to: number, total: number, width: number): string {
+function barOf(from: number, to: number, total: number, width: number): string {
   const halves = 2 * width;
   const scale = total > 0 ? halves / total : 0;
   const first = Math.min(Math.floor(from * scale), halves - 1);

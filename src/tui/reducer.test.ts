@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { EVENTS } from "../report/fixtures/trace.ts";
+import { rowOf } from "../report/rows.ts";
 import { loaded } from "./fixtures/trace.ts";
 import { listLine } from "./layout.ts";
 import {
@@ -56,6 +57,19 @@ test("the list is no wider and no taller than its content, and leaves the detail
   assert.equal(layout(loaded(120, 60)).events.width, 72);
   const short = { ...loaded(80, 60), listed: state.rows.slice(0, 3) };
   assert.equal(layout(short).events.lines, 4, "the header and three rows");
+});
+
+test("a bar shows when a step began and how long it took, against the whole request", () => {
+  const row = (eventStart: number, eventEnd: number) => rowOf({ eventStart, eventEnd, message: {} }, undefined);
+  const columns = { number: 1, time: 5, bar: 10, total: 1000 };
+  const bar = (began: number, end: number) => listLine(row(began, end), columns, false).slice(11, 21);
+  assert.equal(bar(0, 1000), "██████████");
+  assert.equal(bar(0, 500), "█████     ");
+  assert.equal(bar(250, 500), "  ▐██     ");
+  assert.equal(bar(300, 350), "   ▌      ");
+  assert.equal(bar(1000, 1000), "         ▐", "one that takes no time, at the end");
+  assert.equal(bar(0, 0), "▌         ");
+  assert.equal(listLine(row(0, 0), { ...columns, total: 0 }, false).slice(11, 21), "▌         ");
 });
 
 test("moves stop at both ends", () => {

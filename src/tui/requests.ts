@@ -96,7 +96,7 @@ function withLaterEvent(list: RequestList, { number, event, length }: FollowedEv
 }
 
 /** What the list shows of a request. */
-export interface RequestFacts {
+interface RequestFacts {
   /** When it began, `12:03:04.123` UTC; empty if unknown. */
   readonly time: string;
   /** `GET /api/cart?debug=1`, or what kind of connection it is. */

@@ -5,7 +5,8 @@ import type { OptionSpecs } from "../runner/define-command.ts";
 import { usage } from "../runner/errors.ts";
 import { OUTPUT_OPTION } from "../runner/output-option.ts";
 import { TraceFile } from "./save.ts";
-import type { TraceItem, TraceSource, TraceView } from "./source.ts";
+import type { TraceItem, TraceSource } from "./source.ts";
+import type { TraceView } from "./view.ts";
 
 /** Options that choose how a trace is shown. */
 export const FORMAT_OPTIONS = {

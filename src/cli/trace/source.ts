@@ -4,7 +4,6 @@ import { type TraceText, TraceTextParser } from "../../admin/client/sse.ts";
 import { type Fields, fieldsOf, isObject } from "../../base/fields.ts";
 import { headerOf, headerText, TRACE_FILE_FORMAT, type TraceFileHeader } from "../../report/trace-file.ts";
 import { CliError, describe } from "../runner/errors.ts";
-import type { Followed } from "./followed.ts";
 
 /** One trace event: its JSON on one line, and parsed. Its type may be one of a later version. */
 export interface TraceRecord {
@@ -48,27 +47,6 @@ export interface TraceSource {
   readonly revealed?: boolean;
   /** Ends when the stream does; throws when it breaks. */
   readonly items: AsyncIterable<TraceItem>;
-}
-
-/** Requests as they happen, for the view of many. */
-export interface FollowSource {
-  /** Shown in the title: `http://localhost:15000`, `gateway/web`. */
-  readonly title: string;
-  /** Does not throw: a stream that breaks says so in its last item. */
-  readonly items: AsyncIterable<Followed>;
-}
-
-/** The part of the process that the view uses. */
-export interface ViewProcess {
-  readonly env: Readonly<Record<string, string | undefined>>;
-  readonly signal: AbortSignal;
-}
-
-/** The terminal UI, as the trace command sees it. Resolves when the reader quits; rejects when the trace failed before its first event. */
-export interface TraceView {
-  show(source: TraceSource, process: ViewProcess): Promise<void>;
-  /** Shows many requests; resolves when the reader quits. */
-  follow(source: FollowSource, process: ViewProcess): Promise<void>;
 }
 
 /** Largest file, in characters; showing or converting it takes several times as much memory. */

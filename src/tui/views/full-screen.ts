@@ -2,7 +2,7 @@ import { openSync } from "node:fs";
 import { ReadStream } from "node:tty";
 import { type Instance, type Key, render } from "ink";
 import { type FunctionComponent, createElement as h } from "react";
-import type { ViewProcess } from "../../cli/trace/source.ts";
+import type { ViewProcess } from "../../cli/trace/view.ts";
 import type { Command } from "../keys.ts";
 import type { KeyAction } from "../reducer.ts";
 import { enterAlternateScreen } from "./terminal.ts";
@@ -18,7 +18,7 @@ const DRAW_MS = 50;
 export type Effect = Exclude<Command, "quit" | "interrupt" | "suspend">;
 
 /** A view as a state, and functions on it. */
-export interface View<S, A> {
+interface View<S, A> {
   readonly initial: (size: Size) => S;
   readonly reduce: (state: S, action: A | KeyAction) => S;
   /** What is computed once before each drawing and each read of keys, and not for each event. */

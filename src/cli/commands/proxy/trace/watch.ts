@@ -13,7 +13,8 @@ import { type Command, defineCommand } from "../../../runner/define-command.ts";
 import { CliError, usage } from "../../../runner/errors.ts";
 import { injectedRequest, sendRequest } from "../../../trace/inject.ts";
 import { FORMAT_OPTIONS, type Format, formatOf, noFullScreen, present } from "../../../trace/present.ts";
-import { liveItems, sourceOfFile, type TraceView } from "../../../trace/source.ts";
+import { liveItems, sourceOfFile } from "../../../trace/source.ts";
+import type { TraceView } from "../../../trace/view.ts";
 import { openProxies } from "../../open-proxies.ts";
 import { replicaItems } from "../../replicas.ts";
 
