@@ -14,6 +14,7 @@ import { explanationSchema } from "./lib/explanation-schema.ts";
 import { featureTable } from "./lib/feature-docs.ts";
 import { readText, root } from "./lib/files.ts";
 import { generatedPart } from "./lib/generated-part.ts";
+import { impactSchema } from "./lib/impact-schema.ts";
 import { installManifest } from "./lib/install-manifest.ts";
 import { lintPage } from "./lib/lint-docs.ts";
 import { KINDS, policyPages } from "./lib/policy-docs.ts";
@@ -57,6 +58,7 @@ function configFiles(): (readonly [path: string, text: string])[] {
     ["schema/config.json", formatSchema(editorJsonSchema())],
     ["schema/check.json", checkSchema()],
     ["schema/explanation.json", explanationSchema()],
+    ["schema/impact.json", impactSchema()],
     ["schema/expectations.json", formatSchema(caseJsonSchema())],
     [page, generatedPart(page, readText(page), "fields", reference.configuration())],
   ];

@@ -25,6 +25,7 @@ export const ROOMS: readonly string[] = [
   "config",
   "proxy",
   "rehearsal",
+  "impact",
   "worker",
   "report",
   "admin",

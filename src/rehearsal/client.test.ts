@@ -5,7 +5,8 @@ import { opened } from "../../test/helpers/opened.ts";
 import { irOf } from "../../test/helpers/supervisor.ts";
 import { requestOf } from "./curl.ts";
 import { BadFacts, factsOfRequest } from "./facts.ts";
-import { type Outcome, Rehearsal } from "./rehearsal.ts";
+import type { Outcome } from "./outcome.ts";
+import { Rehearsal } from "./rehearsal.ts";
 
 const SETTINGS = { sensitiveHeaders: [], perRequest: 1_000_000, sessionKey: new Uint8Array(32) };
 const skip = { skip: noOpenssl };

@@ -5,7 +5,7 @@ import type { RequestRecord } from "../recorder/records.ts";
 import type { Step } from "../trace/steps.ts";
 import type { EndpointStats } from "../upstream/endpoints/endpoints.ts";
 import type { Given, Lack } from "./choices.ts";
-import type { Outcome } from "./rehearsal.ts";
+import type { Outcome } from "./outcome.ts";
 import { treeOf } from "./tree.ts";
 
 /** What can happen to a request. */
@@ -53,6 +53,11 @@ export interface ExplainedOutcome {
   readonly reason?: string;
   /** As in the access log, without its origin, which a step has. */
   readonly error?: string;
+  /**
+   * Only of a request that is over: a rehearsal of what is recorded leads to another route, or another decision, so something that is not
+   * recorded decided.
+   */
+  readonly unlike?: "route" | "decision";
   readonly steps: readonly Step[];
 }
 

@@ -27,6 +27,10 @@ import type { Services } from "../proxy/services/services.ts";
 import { TraceLog } from "../proxy/services/trace-log.ts";
 import { Watchers } from "../proxy/services/watchers.ts";
 import { sensitiveNames } from "../proxy/variables/exchange-variables.ts";
+import { SLOT } from "../recorder/layout.ts";
+import { RecorderMemory } from "../recorder/memory.ts";
+import { Recorder } from "../recorder/recorder.ts";
+import { Records as FlightRecords } from "../recorder/records.ts";
 import { AccessLog, type Rejection } from "../telemetry/access-log.ts";
 import type { AccessRecord } from "../telemetry/access-record.ts";
 import { LineList } from "../telemetry/line-list.ts";
@@ -41,14 +45,16 @@ import type { EvictionNotice, HealthNotice } from "../upstream/endpoints/endpoin
 import { Endpoints } from "../upstream/endpoints/endpoints.ts";
 import { Pools } from "../upstream/pools/pools.ts";
 import { Resolver, SYSTEM } from "../upstream/resolve/resolver.ts";
-import { AssumedBackend, inMemory, type SentRequest } from "./assumed-backend.ts";
-import { type Assumptions, CONDITION, checkUse, withoutPlace } from "./assumptions.ts";
-import { Choices, type Given, type Lack } from "./choices.ts";
-import { type ReceivedResponse, RehearsedClient } from "./client.ts";
+import { AssumedBackend, inMemory } from "./assumed-backend.ts";
+import { type Assumptions, checkUse } from "./assumptions.ts";
+import { Choices, type Given, MAX_RUNS, pushOthers } from "./choices.ts";
+import { RehearsedClient } from "./client.ts";
 import { rehearseDatagram } from "./datagram.ts";
+import { Decider, type Decisions, NO_BIND } from "./decider.ts";
 import { BadFacts, type RequestFacts } from "./facts.ts";
-import type { Run } from "./tree.ts";
-import { UnknownFacts } from "./unknown-facts.ts";
+import { mergeAlike, type Outcome } from "./outcome.ts";
+import type { SampledHead } from "./sampled-head.ts";
+import { type Equality, UnknownFacts } from "./unknown-facts.ts";
 
 /** Settings of the gateway that change what a request gets. */
 export interface RehearsalSettings {
@@ -65,18 +71,6 @@ export interface RehearsalSettings {
   readonly locality?: Services["locality"];
 }
 
-/** What happens to the request if services respond and backends are chosen as `given`. */
-export interface Outcome extends Run {
-  readonly given: Given;
-  /** What is not known, though the outcome depends on it: `given` has conditions for it. */
-  readonly needs: readonly Lack[];
-  /** Share of requests that get this outcome, by the weights of backends. */
-  readonly share: number;
-  /** What backends get, with secrets. */
-  readonly sent: readonly SentRequest[];
-  readonly received: ReceivedResponse;
-}
-
 /** What can happen to a request. */
 interface Outcomes {
   readonly outcomes: readonly Outcome[];
@@ -84,8 +78,8 @@ interface Outcomes {
   readonly omitted: number;
 }
 
-/** Runs of one explanation: with more choices, the rest is left out. */
-const MAX_RUNS = 16;
+/** Runs for a request that is partly known, of which many outcomes contradict its record. */
+const MAX_PARTLY_KNOWN_RUNS = 64;
 const LONGEST_RUN_MS = 30_000;
 /** Buckets from which nothing is taken are full. */
 const UNUSED = {
@@ -162,6 +156,9 @@ export class Rehearsal {
   #deserted: Generation | undefined;
   readonly #services: Services;
   readonly #choices = new Choices();
+  readonly #recorderMemory = RecorderMemory.create(2 * SLOT, SLOT);
+  readonly #recorder = new Recorder(this.#recorderMemory, 0);
+  readonly #recorded = new FlightRecords([this.#recorderMemory]);
   readonly #unknowns = new UnknownFacts(this.#choices);
   readonly #backend = new AssumedBackend({
     answerOf: (endpoint) => this.#choices.response(endpoint),
@@ -172,6 +169,7 @@ export class Rehearsal {
   readonly #sweeper = new Sweeper();
   readonly #records: Records;
   readonly #endpoints: Endpoints;
+  readonly #decider: Decider;
   #onEvent: (json: string | undefined) => void = () => {};
   #onSilent = (): void => {};
 
@@ -203,7 +201,7 @@ export class Rehearsal {
       traceLog: new TraceLog(output),
       log: output.logger("proxy"),
       accessLog: this.#records,
-      recorder: undefined,
+      recorder: this.#recorder,
       exports: { add() {} },
       sensitive: sensitiveHeaders(settings.sensitiveHeaders),
       policies: {
@@ -238,13 +236,15 @@ export class Rehearsal {
       chooseBackend: this.#choices.backend,
       assumedCertificate: this.#choices.clientCertificate,
       unknowns: this.#unknowns,
-      fitsRedacted: this.#unknowns.fitsRedacted,
+      unknownValues: this.#unknowns,
       dynamic: dynamicEndpoints(endpoints, new Networks([])),
       resolver,
       own,
       egress,
       internal: () => undefined,
     };
+    // What would happen to samples is compared as it is; no record is needed of it.
+    this.#decider = new Decider({ ...this.#services, recorder: undefined }, this.#choices, this.#unknowns);
     this.#configuration = configuration;
     this.#generation = this.#compile(configuration);
     this.#services.workloads.become(this.#generation.addresses.byAddress);
@@ -279,27 +279,39 @@ export class Rehearsal {
   }
 
   /**
-   * What happens to a request: one outcome, or one for each way in which services may respond and backends be chosen that `assumed`
-   * does not determine, up to MAX_RUNS. Throws BadFacts for an assumption on which no outcome depends.
+   * What happens to a request: one outcome, or one for each way in which services may respond and backends be chosen that neither
+   * `assumed` nor `known` determines. Not more than MAX_RUNS are tried, of a request that is partly known MAX_PARTLY_KNOWN_RUNS. Throws
+   * BadFacts for an assumption on which no outcome depends; what is known may be of no importance.
    */
-  async outcomes(facts: RequestFacts, bind: CompiledBind, assumed: Assumptions): Promise<Outcomes> {
+  async outcomes(
+    facts: RequestFacts,
+    bind: CompiledBind,
+    assumed: Assumptions,
+    known: Assumptions = {},
+  ): Promise<Outcomes> {
     this.#unknowns.restart();
     const outcomes: Outcome[] = [];
-    const open: Given[] = [assumed];
+    const open: Given[] = [{ ...known, ...assumed }];
     const used = assumed.endpoints === "none" ? this.#withoutWorkloads(bind) : bind;
-    for (let next = open.shift(); next !== undefined && outcomes.length < MAX_RUNS; next = open.shift()) {
+    const most = facts.partly === undefined ? MAX_RUNS : MAX_PARTLY_KNOWN_RUNS;
+    for (let next = open.shift(); next !== undefined && outcomes.length < most; next = open.shift()) {
       const outcome = await this.#run(facts, used, next);
       outcomes.push(outcome);
-      let known = next;
-      for (const [choice, { value, others }] of this.#choices.asked) {
-        if (choice in next) continue;
-        for (const other of others) open.push({ ...known, [choice]: other });
-        known = { ...known, [choice]: value };
-      }
+      pushOthers(open, next, this.#choices.asked);
     }
     checkUse(assumed, outcomes);
     checkEndpoints(assumed, outcomes);
-    return { outcomes: withShortNames(mergeUnreached(mergeAlike(outcomes)), assumed), omitted: open.length };
+    return { outcomes: mergeAlike(outcomes, assumed), omitted: open.length };
+  }
+
+  /**
+   * What is decided about a sampled request: one decision, or one for each way in which services may respond, backends be chosen and what
+   * the sample does not have turn out, up to MAX_RUNS. A promise only if there are several, or a policy waits.
+   */
+  decisions(head: SampledHead, equality: Equality): Decisions | Promise<Decisions> {
+    const bind = this.#generation.binds.get(head.sample.bind);
+    if (bind === undefined) return NO_BIND;
+    return this.#decider.decisions(head, bind, equality);
   }
 
   #compile(configuration: PackedIr): Generation {
@@ -335,7 +347,7 @@ export class Rehearsal {
   async #run(facts: RequestFacts, bind: CompiledBind, given: Given): Promise<Outcome> {
     const { evictions, healths } = this.#noticesOf(given);
     this.#endpoints.restart(evictions, healths);
-    this.#choices.begin(given);
+    this.#choices.begin(given, facts.partly !== undefined);
     const complete = this.#unknowns.begin(facts, sensitiveNames({ services: this.#services, bind }));
     this.#backend.sent.length = 0;
     this.#records.last = undefined;
@@ -350,6 +362,7 @@ export class Rehearsal {
     const taken = Object.fromEntries(asked.map(([choice, { value }]) => [choice, value]));
     return {
       ...ended,
+      recorded: facts.partly && this.#recorded.find({ since: 0, limit: 1 }).records[0],
       given: taken,
       needs: [...this.#choices.needs.values()],
       share: asked.reduce((all, [, { value, share }]) => all * share(value), 1),
@@ -442,85 +455,6 @@ function checkEndpoints({ endpoints }: Assumptions, outcomes: readonly Outcome[]
       `no backend of the request has an endpoint ${unknown}`,
       `write ${[...known].slice(0, 5).join(" or ")}`,
     );
-}
-
-/** A condition that depends on what is not known may not matter: outcomes that differ in nothing else become one. */
-function mergeAlike(outcomes: readonly Outcome[]): readonly Outcome[] {
-  const conditions = new Set(
-    outcomes.flatMap(({ given }) => Object.keys(given)).filter((name) => name.startsWith(CONDITION)),
-  );
-  return [...conditions].reduce((all, name) => {
-    const groups = Map.groupBy(all, (outcome) => {
-      const { [name]: value, ...given } = outcome.given;
-      return value === undefined ? outcome : JSON.stringify([given, effectOf(outcome)]);
-    });
-    return [...groups.values()].flatMap((group) => {
-      const [first] = group;
-      if (first === undefined || group.length < 2) return group;
-      const { [name]: _any, ...given } = first.given;
-      return [{ ...first, given, needs: first.needs.filter(({ choice }) => choice !== name) }];
-    });
-  }, outcomes);
-}
-
-/** What clients, backends and the log see, without what differs from run to run. */
-function effectOf({ record, sent, received }: Outcome): unknown {
-  const { route, endpoint, status, error, reason } = record ?? {};
-  const requests = sent.map(({ method, target, headers }) => [method, target, stable(headers)]);
-  return [route, endpoint, status, error, reason, requests, responseOf(received)];
-}
-
-function stable(headers: readonly string[]): string[] {
-  return headers.filter((_, i) => !CHANGING.has((headers[i - (i % 2)] ?? "").toLowerCase()));
-}
-
-function responseOf({ headers, body }: ReceivedResponse): unknown {
-  return [stable(headers), body.toString("latin1")];
-}
-
-/** Fields that have another value in each request. */
-const CHANGING = new Set(["x-request-id", "traceparent", "cdn-loop", "date"]);
-
-/** The choice of a backend does not matter to a request that reaches none: outcomes that differ in nothing else become one. */
-function mergeUnreached(outcomes: readonly Outcome[]): Outcome[] {
-  const groups = Map.groupBy(outcomes, (outcome) => {
-    const name = unreachedSplit(outcome);
-    if (name === undefined) return outcome;
-    const { given, record, received } = outcome;
-    return JSON.stringify([name, { ...given, [name]: "" }, record?.status, record?.error, responseOf(received)]);
-  });
-  return [...groups.values()].flatMap((group) => {
-    const [first] = group;
-    const name = first && unreachedSplit(first);
-    if (first === undefined || name === undefined) return group;
-    const splits = new Map(first.splits);
-    if (group.length <= (splits.get(name)?.others.length ?? 0)) return group;
-    const { [name]: _any, ...given } = first.given;
-    splits.delete(name);
-    return [{ ...first, given, splits, share: group.reduce((sum, { share }) => sum + share, 0) }];
-  });
-}
-
-/** The choice between the backends of the route, of which the request reaches none. */
-function unreachedSplit({ exchange, splits }: Outcome): string | undefined {
-  if (exchange?.selected.reachedBackend !== false) return undefined;
-  return [...splits].find(([, { route }]) => route === exchange.selected.route?.key)?.[0];
-}
-
-/** Places are left out of the names of what is asked for at one place only, unless `assumed` has them. */
-function withShortNames(outcomes: readonly Outcome[], assumed: Given): Outcome[] {
-  const names = new Set(
-    outcomes.flatMap(({ given }) => Object.keys(given).filter((name) => !name.startsWith(CONDITION))),
-  );
-  const places = Map.groupBy(names, withoutPlace);
-  const short = (name: string): string =>
-    name in assumed || name.startsWith(CONDITION) || places.get(withoutPlace(name))?.length !== 1
-      ? name
-      : withoutPlace(name);
-  return outcomes.map((outcome) => ({
-    ...outcome,
-    given: Object.fromEntries(Object.entries(outcome.given).map(([name, value]) => [short(name), value])),
-  }));
 }
 
 function addressesOf({ source }: RequestFacts, { port }: CompiledBind): Addresses {

@@ -124,7 +124,7 @@ export class TlsTerminator {
     try {
       identity = this.#identityFor(serverName);
       const rejected = assumed && this.#whyRejected(assumed);
-      if (rejected !== undefined && !this.#admitsAll)
+      if (rejected !== undefined && !this.admitsAll)
         throw new Error(`the client's certificate was rejected: ${rejected}`);
     } catch (error) {
       waiter.onHandshakeFailure(messageOf(error));
@@ -157,7 +157,7 @@ export class TlsTerminator {
   }
 
   /** Clients without a valid certificate may connect too. */
-  get #admitsAll(): boolean {
+  get admitsAll(): boolean {
     return this.#settings.clientCertificates === "optional";
   }
 
@@ -185,7 +185,7 @@ export class TlsTerminator {
       sessionIdContext: tickets.id,
       sessionTimeout: SESSION_LIFETIME_S,
       requestCert: asksForCertificate && this.#settings.clientCa !== undefined,
-      rejectUnauthorized: !this.#admitsAll,
+      rejectUnauthorized: !this.admitsAll,
       ...(this.#protocols.length > 0 && { ALPNProtocols: [...this.#protocols] }),
     });
     tlsServers.setTickets(server, tickets);
@@ -236,7 +236,7 @@ export class TlsTerminator {
     socket.allowHalfOpen = true;
     const accept = (transport: Transport): TransportHandler => {
       // If the signature of a certificate that need not be valid is wrong, OpenSSL's complaint follows as an error of the connection.
-      if (this.#admitsAll && !socket.authorized) transport.tolerateErrors();
+      if (this.admitsAll && !socket.authorized) transport.tolerateErrors();
       return waiter.onSecure(transport);
     };
     Transport.over(socket, from, accept, carrier, { ...session, protocol: socket.alpnProtocol || "", client });

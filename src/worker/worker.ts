@@ -26,11 +26,14 @@ import { TraceLog } from "../proxy/services/trace-log.ts";
 import { Watchers } from "../proxy/services/watchers.ts";
 import { RecorderMemory } from "../recorder/memory.ts";
 import { Recorder } from "../recorder/recorder.ts";
+import { SampleRing } from "../recorder/sample-ring.ts";
+import { Sampler } from "../recorder/sampler.ts";
 import { AccessLog } from "../telemetry/access-log.ts";
 import { CustomLabels } from "../telemetry/custom-labels.ts";
 import { Metrics } from "../telemetry/metrics.ts";
 import { readThreadMemory } from "../telemetry/thread-memory.ts";
 import { TicketSecrets } from "../tls/ticket-keys.ts";
+import { FollowCounters } from "../trace/follow-counters.ts";
 import { TraceGate } from "../trace/gate.ts";
 import { sensitiveHeaders } from "../trace/redaction.ts";
 import { fetchThrough } from "../upstream/callouts/fetch.ts";
@@ -44,7 +47,7 @@ import { LookupLanes } from "../upstream/resolve/lookup-lanes.ts";
 import { Resolver, SYSTEM } from "../upstream/resolve/resolver.ts";
 import { ChunkBatches, LogBatch } from "./batches.ts";
 import { LogRing } from "./log-ring.ts";
-import type { Args, CommandName, Notice, Reply, Request, WorkerOptions } from "./messages.ts";
+import type { Args, CommandName, Notice, RecorderOptions, Reply, Request, WorkerOptions } from "./messages.ts";
 import { heapProfile, type RunningCpuProfile, startCpuProfile } from "./profiles.ts";
 
 const NO_DESCRIPTORS: Readonly<Record<SocketKind, string>> = {
@@ -127,6 +130,7 @@ function main(port: NonNullable<typeof parentPort>, options: WorkerOptions): voi
 
   // ── the services that all requests of this worker share ──
   // While no watch is armed, tracing costs a request one load from shared memory.
+  const followed = new FollowCounters(options.followCounters);
   const watchers = new Watchers(new TraceGate(options.gate, options.index), (id, event) =>
     notify({ type: "trace", id, event }),
   );
@@ -150,8 +154,7 @@ function main(port: NonNullable<typeof parentPort>, options: WorkerOptions): voi
     traceLog: new TraceLog(output),
     log,
     accessLog: new AccessLog(output, batch, options.logReasons),
-    recorder:
-      options.recorder && new Recorder(new RecorderMemory(options.recorder.memory), options.recorder.clientAddress),
+    recorder: options.recorder && recorderOf(options.recorder, options.index),
     exports: chunks,
     sensitive: sensitiveHeaders(options.sensitiveHeaders),
     policies: {
@@ -204,7 +207,9 @@ function main(port: NonNullable<typeof parentPort>, options: WorkerOptions): voi
     abort: () => plane.abort(),
     watch: ({ id, slot, filter, options }) => watchers.add(id, slot, filter, options),
     follow: ({ id, slot, filter, options }) =>
-      watchers.follow(id, slot, filter, options, (batch) => notify({ type: "followed", id, batch })),
+      watchers.follow({ id, slot }, filter, options, followed.begin(slot, id), (batch) =>
+        notify({ type: "followed", id, slot, batch }),
+      ),
     unwatch: ({ id }) => watchers.remove(id),
     logFilter({ filter }) {
       output.filter = parseLogFilter(filter);
@@ -257,3 +262,8 @@ function makeLabels({ metricLabels, customFunctions }: WorkerOptions): CustomLab
 
 const port = parentPort;
 port?.once("message", (options: WorkerOptions) => main(port, options));
+
+function recorderOf({ memory, samples, sampleKey, clientAddress }: RecorderOptions, worker: number): Recorder {
+  const sampler = samples && new Sampler(new SampleRing(samples), sampleKey);
+  return new Recorder(new RecorderMemory(memory), worker, clientAddress, sampler);
+}

@@ -77,13 +77,17 @@ export function attempt(exchange: Calling & Pick<Exchange, "call">): typeof WAIT
 /** Balancers choose evicted and full endpoints too, if there are no others. */
 const noEndpoints: Why = () => ({ text: "the backend has no endpoints" });
 
+function withoutEndpoint(): AttemptFailed {
+  return new AttemptFailed(new GatewayError("TG_NO_HEALTHY_BACKENDS", undefined, undefined, { why: noEndpoints }));
+}
+
 /**
  * `none`: the backend has not responded, or its response is not passed on. `undecided`: a response that may still be retried, so it is
  * held until its first message or its trailers. `answered`: a response that is passed on.
  */
 type Answer = "none" | "undecided" | "answered";
 
-class HttpCall implements BackendCall, UpstreamCaller, OutcomeContext {
+export class HttpCall implements BackendCall, UpstreamCaller, OutcomeContext {
   readonly #exchange: Calling;
   attempts = 0;
   endpointName: string | undefined;
@@ -132,8 +136,18 @@ class HttpCall implements BackendCall, UpstreamCaller, OutcomeContext {
     const call = new UpstreamCall(this, this.#backend());
     this.#call = call;
     if (retries !== undefined) call.retryBackoff = retries.plan.backoff;
-    if (call.start(this.attemptTimeout)) return WAIT;
-    return new AttemptFailed(new GatewayError("TG_NO_HEALTHY_BACKENDS", undefined, undefined, { why: noEndpoints }));
+    return call.start(this.attemptTimeout) ? WAIT : withoutEndpoint();
+  }
+
+  /**
+   * An attempt that ends before anything is sent: the request is as the chosen endpoint would get it. undefined: there is an endpoint. Throws
+   * TG_UPGRADE_MISMATCH.
+   */
+  rehearse(): AttemptFailed | undefined {
+    const endpoint = this.chooseEndpoint();
+    if (endpoint === undefined) return withoutEndpoint();
+    this.prepare(endpoint);
+    return undefined;
   }
 
   // ── for the call ──

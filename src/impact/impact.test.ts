@@ -1,0 +1,105 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { irOf } from "../../test/helpers/supervisor.ts";
+import type { SampledRequest } from "../recorder/sample.ts";
+import { Rehearsal } from "../rehearsal/rehearsal.ts";
+import { type Impact, impactOf } from "./impact.ts";
+
+const SETTINGS = { sensitiveHeaders: [], perRequest: 1_000_000, sessionKey: new Uint8Array(32) };
+
+const SAMPLE: SampledRequest = {
+  time: "2026-11-28T12:00:00.000Z",
+  weight: 10,
+  bind: "bind/80",
+  scheme: "http",
+  version: "1.1",
+  method: "GET",
+  authority: "shop.example",
+  target: "/cart?item=1",
+  headers: [{ name: "accept", value: "*/*" }],
+  source: { address: "192.0.2.7", port: 40_000 },
+};
+
+const API = { host: "127.0.0.1:9001" };
+const NEW_API = { host: "127.0.0.1:9002" };
+
+function withRoutes(...routes: readonly object[]): object {
+  return { binds: [{ port: 80, listeners: [{ routes }] }] };
+}
+
+async function impact(before: object, after: object, ...samples: readonly Partial<SampledRequest>[]): Promise<Impact> {
+  const sides = [before, after].map((each) => ({ rehearsal: new Rehearsal(irOf(each), SETTINGS) }));
+  const [was, will] = sides;
+  assert.ok(was !== undefined && will !== undefined);
+  try {
+    return await impactOf(
+      (samples.length === 0 ? [{}] : samples).map((each) => ({ ...SAMPLE, ...each })),
+      was,
+      will,
+    );
+  } finally {
+    for (const { rehearsal } of sides) rehearsal.close();
+  }
+}
+
+function summary({ changes }: Impact): unknown[] {
+  return changes.map(({ class: name, requests, samples }) => [name, requests, samples]);
+}
+
+test("the same configuration changes nothing", async () => {
+  const config = withRoutes({ name: "api", backends: [API] });
+  const result = await impact(config, config, {}, { version: "2", weight: 3 }, { target: "/other", version: "1.0" });
+  assert.deepEqual(result.classes.unchanged, { requests: 23, samples: 3 });
+  assert.deepEqual(result.changes, []);
+});
+
+test("a rule that denies a path refuses its requests and names itself", async () => {
+  const before = withRoutes({ name: "api", backends: [API] });
+  const policies = { authorization: { rules: [{ deny: 'request.path.startsWith("/admin")' }] } };
+  const after = withRoutes({ name: "api", policies, backends: [API] });
+  const result = await impact(before, after, {}, { target: "/admin/users", weight: 2 });
+  assert.deepEqual(summary(result), [["refused", 2, 1]]);
+  const [change] = result.changes;
+  assert.equal(change?.after.status, 403);
+  assert.equal(change?.after.policy, "authorization");
+  assert.deepEqual(change?.after.origin?.path.slice(-2), ["rules", 0]);
+  assert.equal(change?.before.backend, "127.0.0.1:9001");
+  assert.deepEqual(result.classes.unchanged, { requests: 10, samples: 1 });
+  assert.deepEqual(summary(await impact(after, before, { target: "/admin/users" })), [["granted", 10, 1]]);
+});
+
+test("weights move the share by which they differ", async () => {
+  const before = withRoutes({
+    name: "api",
+    backends: [
+      { ...API, weight: 9 },
+      { ...NEW_API, weight: 1 },
+    ],
+  });
+  const after = withRoutes({
+    name: "api",
+    backends: [
+      { ...API, weight: 6 },
+      { ...NEW_API, weight: 4 },
+    ],
+  });
+  const { changes, classes } = await impact(before, after);
+  const [change, ...others] = changes;
+  assert.deepEqual(others, []);
+  assert.equal(change?.class, "movedBackend");
+  assert.equal(change?.after.backend, "127.0.0.1:9002");
+  assert.equal(Math.round(change?.requests ?? 0), 3);
+  assert.equal(Math.round(classes.unchanged.requests), 7);
+});
+
+test("a service that decides makes a refusal possible; one that decided before is taken to decide the same", async () => {
+  const open = withRoutes({ name: "api", backends: [API] });
+  const guarded = withRoutes({ name: "api", policies: { extAuthz: { host: "127.0.0.1:9" } }, backends: [API] });
+  const result = await impact(open, guarded);
+  assert.deepEqual(summary(result), [["maybeRefused", 10, 1]]);
+  assert.deepEqual(result.changes[0]?.needs, ["the decision of extAuthz at the route"]);
+  assert.deepEqual(summary(await impact(guarded, open)), [["maybeGranted", 10, 1]]);
+  assert.deepEqual(summary(await impact(guarded, guarded)), []);
+  const other = withRoutes({ name: "api", policies: { extAuthz: { host: "127.0.0.2:9" } }, backends: [API] });
+  assert.deepEqual(summary(await impact(guarded, other)), [["unknown", 10, 1]]);
+});
