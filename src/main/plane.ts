@@ -17,7 +17,7 @@ import { type Explanation, inFile, type Locate } from "../rehearsal/explanation.
 import { readQuestion } from "../rehearsal/question.ts";
 import { RehearsalBusy, type RehearsalThread } from "../rehearsal/rehearsal-thread.ts";
 import { processMetrics } from "../telemetry/process-metrics.ts";
-import { type ExtraMetric, renderPrometheus } from "../telemetry/prometheus.ts";
+import { type ExtraMetric, renderMetrics } from "../telemetry/prometheus.ts";
 import { readThreadMemory } from "../telemetry/thread-memory.ts";
 import { compileFilter, compileWhere } from "../trace/filter.ts";
 import { sensitiveHeaders } from "../trace/redaction.ts";
@@ -167,7 +167,7 @@ export function makePlane(gateway: PlaneSource): AdminPlane {
       return mergeHeapProfiles(threads);
     },
     tasks: async () => ({ admin: [], workload: await supervisor.tasks() }),
-    async metricsText() {
+    async metricsText(format) {
       const snapshot = supervisor.metrics();
       const extra = await processMetrics({ tag: version, synchronized: gateway.status.synchronized });
       extra.push(...endpointMetrics(await supervisor.endpoints()));
@@ -178,7 +178,8 @@ export function makePlane(gateway: PlaneSource): AdminPlane {
         ...gateway.exports.metrics(),
       );
       const { remove, fields } = settings.metrics;
-      return renderPrometheus(snapshot, extra, remove, Object.keys(fields.add));
+      const exemplars = format === "openMetrics" ? gateway.records?.exemplars() : undefined;
+      return renderMetrics(snapshot, extra, { remove, custom: Object.keys(fields.add), format, exemplars });
     },
   };
 }
