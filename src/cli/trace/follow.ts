@@ -57,7 +57,7 @@ export async function printFollowed(
     const { event, raw } = record;
     const message = fieldsOf(event.message);
     if (typeof event.request !== "number") {
-      if (message.type === "followEnded") ended.add(pod);
+      if (message.type === "followEnded" && message.reason !== "shutdown") ended.add(pod);
       if (json) await write(context.stdout, `${inPod(raw, event, pod)}\n`);
       else if (message.type !== "followEnded") await write(context.stderr, `${noticeLine(message, pod)}\n`);
       continue;
