@@ -57,7 +57,7 @@ export async function* followed(proxies: readonly FollowedProxy[], count: number
     const { event, raw } = record;
     const message = fieldsOf(event.message);
     if (typeof event.request !== "number") {
-      if (message.type === "followEnded") ended.add(pod);
+      if (message.type === "followEnded" && message.reason !== "shutdown") ended.add(pod);
       yield { kind: "notice", pod, event, raw, text: missingText(message, pod) };
       continue;
     }
