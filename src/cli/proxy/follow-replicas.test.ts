@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { CliError } from "../runner/errors.ts";
-import type { FollowedItem, FollowedOutput } from "../trace/follow.ts";
+import type { FollowedItem, FollowedOutput } from "../trace/followed.ts";
 import { toRecord } from "../trace/source.ts";
 import type { ProxyAdmin } from "./admin.ts";
 import { followReplicas } from "./follow-replicas.ts";

@@ -2,7 +2,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { fieldsOf } from "../../base/fields.ts";
 import { describe } from "../runner/errors.ts";
-import type { FollowedItem, FollowedOutput } from "../trace/follow.ts";
+import type { FollowedItem, FollowedOutput } from "../trace/followed.ts";
 import type { ProxyAdmin } from "./admin.ts";
 
 /** Milliseconds between two lookups of the replicas. */

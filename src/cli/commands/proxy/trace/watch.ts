@@ -1,9 +1,11 @@
+import type { FollowRequest } from "../../../../admin/client/client.ts";
 import { parseDuration } from "../../../../base/durations.ts";
 import { openTrace, type ProxyAdmin } from "../../../proxy/admin.ts";
 import { openFollow } from "../../../proxy/follow-stream.ts";
 import {
   chooseTarget,
   fileOption,
+  type Proxies,
   RESOURCE,
   requestHint,
   TARGET_OPTIONS,
@@ -12,9 +14,11 @@ import {
 import type { Context } from "../../../runner/context.ts";
 import { type Command, defineCommand } from "../../../runner/define-command.ts";
 import { CliError, usage } from "../../../runner/errors.ts";
+import type { FollowedOutput } from "../../../trace/followed.ts";
 import { injectedRequest, sendRequest } from "../../../trace/inject.ts";
-import { FORMAT_OPTIONS, type Format, formatOf, present } from "../../../trace/present.ts";
-import { liveItems, sourceOfFile, type TraceView } from "../../../trace/source.ts";
+import { FORMAT_OPTIONS, type Format, formatOf, noFullScreen, present } from "../../../trace/present.ts";
+import { liveItems, sourceOfFile } from "../../../trace/source.ts";
+import type { TraceView } from "../../../trace/view.ts";
 import { openProxies } from "../../open-proxies.ts";
 import { replicaItems } from "../../replicas.ts";
 
@@ -57,16 +61,21 @@ export const watchCommand = (loadTraceView: () => Promise<TraceView>): Command =
       },
       follow: {
         type: "switch",
-        summary: "Show many requests instead of one: a line for each at its end, or with -o jsonl for each event",
+        summary:
+          "Show many requests instead of one: in the full-screen view; elsewhere, or with -o text, a line for each at its end; with -o jsonl, one for each event",
       },
       count: {
         type: "integer",
         value: "count",
         min: 1,
         max: 1_000_000,
-        summary: "With --follow: how many requests (default 20)",
+        summary: "With --follow: how many requests (default 20; in the full-screen view, all)",
       },
-      for: { type: "text", value: "time", summary: "With --follow: how long at most, up to 1h (default 30s)" },
+      for: {
+        type: "text",
+        value: "time",
+        summary: "With --follow: how long at most, up to 1h (default 30s; in the full-screen view, 10m)",
+      },
       where: {
         type: "text",
         value: "cel",
@@ -91,6 +100,7 @@ export const watchCommand = (loadTraceView: () => Promise<TraceView>): Command =
       { does: "Why did this request get 403?", run: "proxy trace --tree --port 3000 -- http://example.com/admin" },
       { does: "Only requests below /api", run: "proxy trace --expression 'request.path.startsWith(\"/api\")'" },
       { does: "Look at it and keep it", run: "proxy trace --save trace.jsonl" },
+      { does: "Watch requests in the full-screen view", run: "proxy trace --follow" },
       { does: "Which requests fail now, and why", run: "proxy trace --follow --for 5m --where 'response.code >= 500'" },
       { does: "The same at all replicas, as lines of JSON", run: "proxy trace gateway/web --follow -o jsonl" },
     ],
@@ -98,7 +108,7 @@ export const watchCommand = (loadTraceView: () => Promise<TraceView>): Command =
       const { rest, options } = invocation;
       chooseTarget(invocation, context.env);
       const format = formatOf(options, context);
-      if (options.follow) return follow(invocation, format, context);
+      if (options.follow) return follow(invocation, format, context, loadTraceView);
       const words = (["count", "for", "where", "bodies", "candidates"] as const).find((name) => options[name]);
       if (words !== undefined) throw usage(`--${words} requires --follow`);
       if (options.file !== undefined) {
@@ -156,9 +166,11 @@ export const watchCommand = (loadTraceView: () => Promise<TraceView>): Command =
     },
   });
 
-/** Requests that `--follow` shows by default, and how long it waits for them. */
+/** Requests that `--follow` prints by default, and how long it follows. */
 const FOLLOWED = 20;
 const FOLLOWED_FOR = "30s";
+/** Defaults in the full-screen view, where somebody looks at it: as many requests as come in time. */
+const IN_VIEW = { count: 1_000_000, for: "10m" };
 
 interface FollowWords extends TargetWords {
   readonly rest: readonly string[] | undefined;
@@ -176,40 +188,52 @@ interface FollowWords extends TargetWords {
   };
 }
 
-async function follow(words: FollowWords, format: Format | undefined, context: Context): Promise<void> {
+async function follow(
+  words: FollowWords,
+  format: Format | undefined,
+  context: Context,
+  loadTraceView: () => Promise<TraceView>,
+): Promise<void> {
   const { options, rest } = words;
-  const { expression, where, count = FOLLOWED, for: time, bodies, candidates } = options;
   const other = (["file", "save", "duration", "reveal", "port"] as const).find((name) => options[name]);
   if (other !== undefined) throw usage(`--follow does not accept --${other}`);
   if (rest !== undefined) throw usage("--follow does not accept a request URL after --");
   if (format === "tree") throw usage("--follow does not accept --tree");
+  const isView = format === undefined && context.stdout.isTTY === true && noFullScreen(context) === undefined;
+  const limits = isView ? IN_VIEW : { count: FOLLOWED, for: undefined };
+  const { expression, where, count = limits.count, for: time = limits.for, bodies, candidates } = options;
   const done = new AbortController();
   const signal = AbortSignal.any([context.signal, done.signal]);
   await using proxies = await openProxies(words, context);
   try {
-    // Loaded here, because only this option needs it.
-    const { ofOne, printFollowed } = await import("../../../trace/follow.ts");
-    const request = { expression, where, count, for: time, bodies, candidates, signal };
-    const print = { count, json: format === "json" };
-    const { serving } = proxies;
-    if (serving === undefined) {
-      const events = await openFollow(await proxies.first(), request);
-      return await printFollowed(ofOne(events), print, context);
+    const streams = await streamsOf(proxies, { expression, where, count, for: time, bodies, candidates, signal });
+    if (isView) {
+      const { followed } = await import("../../../trace/followed.ts");
+      const source = { title: proxies.name, items: followed(streams, count) };
+      return await (await loadTraceView()).follow(source, context);
     }
-    const first = await serving();
-    if (first.length === 0) throw new CliError("failure", `${proxies.name} has no pod that serves requests`);
-    // What is no duration the gateway rejects, with what is right.
-    const forMs = parseDuration(time ?? FOLLOWED_FOR);
-    const { followReplicas } = await import("../../../proxy/follow-replicas.ts");
-    const streams = await followReplicas({
-      first,
-      serving,
-      forMs: forMs ?? 0,
-      open: (proxy, left) =>
-        openFollow(proxy, left === forMs || forMs === undefined ? request : { ...request, for: `${left}ms` }),
-    });
-    await printFollowed(streams, print, context);
+    // Loaded here, because only this option needs it.
+    const { printFollowed } = await import("../../../trace/follow.ts");
+    await printFollowed(streams, { count, json: format === "json" }, context);
   } finally {
     done.abort();
   }
+}
+
+/** The streams of the only proxy, or of all replicas. */
+async function streamsOf(proxies: Proxies, request: FollowRequest): Promise<AsyncIterable<FollowedOutput>> {
+  const { serving } = proxies;
+  // Loaded here, because only this option needs it.
+  if (serving === undefined) {
+    const { ofOne } = await import("../../../trace/followed.ts");
+    return ofOne(await openFollow(await proxies.first(), request));
+  }
+  const { followReplicas } = await import("../../../proxy/follow-replicas.ts");
+  const first = await serving();
+  if (first.length === 0) throw new CliError("failure", `${proxies.name} has no pod that serves requests`);
+  // The gateway rejects what is no duration, with what is right.
+  const forMs = parseDuration(request.for ?? FOLLOWED_FOR) ?? 0;
+  const open = (proxy: ProxyAdmin, left: number) =>
+    openFollow(proxy, left === forMs ? request : { ...request, for: `${left}ms` });
+  return followReplicas({ first, serving, forMs, open });
 }
