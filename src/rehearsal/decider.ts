@@ -318,7 +318,10 @@ function closed(reason: Reason): Decision {
   return { refused: true, reason };
 }
 
-function addressesOf({ address, port }: SampledHead["sample"]["source"], bind: CompiledBind): Addresses {
+/** Samples may lack the address of their client, which is a documentation address then (RFC 5737). */
+const NOBODY = { address: "192.0.2.0", port: 0 };
+
+function addressesOf({ address, port } = NOBODY, bind: CompiledBind): Addresses {
   return {
     remoteAddress: address,
     remotePort: port,

@@ -66,6 +66,7 @@ export class UnknownFacts implements Unknowns {
     this.#digests = digests;
     this.#equality = equality;
     if ((sample.contentLength ?? 0) > 0) this.#facts = [...this.#facts, ...BODY];
+    if (sample.source === undefined) this.#facts = [...this.#facts, SOURCE];
   }
 
   #hide(names: Iterable<string>, secret: Names): void {
@@ -76,18 +77,17 @@ export class UnknownFacts implements Unknowns {
   }
 
   at(path: readonly string[], presence: boolean): CelValue | Failure | undefined {
-    const name = path.join(".");
-    if (name === "request.startTime" || name === "request.endTime") {
+    const [variable = "", field] = path;
+    if (variable === "request" && (field === "startTime" || field === "endTime")) {
       const time = this.#choices.assumed("time");
       return time === undefined ? unknown([TIME]) : CelTimestamp.fromDate(time);
     }
-    if (name === "random()" || name === "uuid()")
-      return (name === "random()" ? this.#choices.assumed("random") : undefined) ?? unknown([CHANCE]);
-    const [variable = ""] = path;
+    if (variable === "random()") return this.#choices.assumed("random") ?? unknown([CHANCE]);
+    if (variable === "uuid()") return unknown([CHANCE]);
     const client = this.#choices.unknownClients.get(variable);
     if (client !== undefined) return unknown([aboutClient(client)]);
     // What is announced or redacted is there.
-    if (presence) return undefined;
+    if (presence || this.#facts.length === 0) return undefined;
     const needs = this.#facts.filter((fact) => isPrefix(fact.path, path) || isPrefix(path, fact.path));
     return needs.length === 0 ? undefined : unknown(needs.map(({ need }) => need));
   }
@@ -132,6 +132,10 @@ const BODY: readonly UnknownFact[] = ["body", "bodyPrefix"].map((name) => ({
   path: ["request", name],
   need: { what: "the body of the request", supply: "write -d BODY or --assume body=TEXT" },
 }));
+const SOURCE: UnknownFact = {
+  path: ["source"],
+  need: { what: "the client's address", supply: "set config.recorder.clientAddress, so that samples have it" },
+};
 const TIME: Need = { what: "the time of the request", supply: supplyOf("time") };
 const CHANCE: Need = { what: "chance", supply: supplyOf("random") };
 
