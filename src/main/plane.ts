@@ -15,7 +15,6 @@ import { NoRecord } from "../recorder/reach.ts";
 import type { Records } from "../recorder/records.ts";
 import type { Explanation } from "../rehearsal/explanation.ts";
 import { readQuestion } from "../rehearsal/question.ts";
-import { explainedRecord } from "../rehearsal/recorded.ts";
 import { RehearsalBusy, type RehearsalThread } from "../rehearsal/rehearsal-thread.ts";
 import { processMetrics } from "../telemetry/process-metrics.ts";
 import { type ExtraMetric, renderPrometheus } from "../telemetry/prometheus.ts";
@@ -96,10 +95,20 @@ export function makePlane(gateway: PlaneSource): AdminPlane {
     },
     async explain(value) {
       const question = readQuestion(value);
-      if ("id" in question) return explainedById(question.id, gateway);
-      const generation = question.config === undefined ? gateway.status.generation : null;
+      const { generation: inEffect } = gateway.status;
       try {
-        return { generation, ...(await gateway.rehearsals.explain(question)) };
+        if (!("id" in question)) {
+          const generation = question.config === undefined ? inEffect : null;
+          return { generation, ...(await gateway.rehearsals.explain(question)) };
+        }
+        const { record, ...found } = newestOf(question.id, gateway);
+        const { request, assume } = question;
+        const explained = await gateway.rehearsals.explain({
+          record,
+          ...(request && { request }),
+          ...(assume && { assume }),
+        });
+        return { generation: inEffect, record, ...found, ...explained };
       } catch (error) {
         throw error instanceof RehearsalBusy ? new AdminUnavailable(error.message) : error;
       }
@@ -168,14 +177,15 @@ export function makePlane(gateway: PlaneSource): AdminPlane {
   };
 }
 
-/** What happened to the newest request with this id. Throws NoRecord. */
-function explainedById(id: string, gateway: PlaneSource): Explanation {
+/** The newest record with this id, and how many there are, if several. Throws NoRecord. */
+function newestOf(
+  id: string,
+  gateway: PlaneSource,
+): Required<Pick<Explanation, "record">> & Pick<Explanation, "alike"> {
   const answer = recordsOf(gateway).withId(id);
   const [record] = answer.records;
   if (record === undefined) throw new NoRecord(id, [answer]);
-  const { generation } = gateway.status;
-  const alike = answer.found > 1 ? { alike: answer.found } : {};
-  return { generation, record, ...alike, outcomes: [explainedRecord(record)] };
+  return { record, ...(answer.found > 1 && { alike: answer.found }) };
 }
 
 function recordsOf({ records }: PlaneSource): Records {

@@ -31,6 +31,7 @@ import { CustomLabels } from "../telemetry/custom-labels.ts";
 import { Metrics } from "../telemetry/metrics.ts";
 import { readThreadMemory } from "../telemetry/thread-memory.ts";
 import { TicketSecrets } from "../tls/ticket-keys.ts";
+import { FollowCounters } from "../trace/follow-counters.ts";
 import { TraceGate } from "../trace/gate.ts";
 import { sensitiveHeaders } from "../trace/redaction.ts";
 import { fetchThrough } from "../upstream/callouts/fetch.ts";
@@ -127,6 +128,7 @@ function main(port: NonNullable<typeof parentPort>, options: WorkerOptions): voi
 
   // ── the services that all requests of this worker share ──
   // While no watch is armed, tracing costs a request one load from shared memory.
+  const followed = new FollowCounters(options.followCounters);
   const watchers = new Watchers(new TraceGate(options.gate, options.index), (id, event) =>
     notify({ type: "trace", id, event }),
   );
@@ -205,7 +207,9 @@ function main(port: NonNullable<typeof parentPort>, options: WorkerOptions): voi
     abort: () => plane.abort(),
     watch: ({ id, slot, filter, options }) => watchers.add(id, slot, filter, options),
     follow: ({ id, slot, filter, options }) =>
-      watchers.follow(id, slot, filter, options, (batch) => notify({ type: "followed", id, batch })),
+      watchers.follow({ id, slot }, filter, options, followed.begin(slot, id), (batch) =>
+        notify({ type: "followed", id, slot, batch }),
+      ),
     unwatch: ({ id }) => watchers.remove(id),
     logFilter({ filter }) {
       output.filter = parseLogFilter(filter);
