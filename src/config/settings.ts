@@ -59,6 +59,8 @@ export interface Settings {
     /** Bytes per worker. */
     readonly recent: number;
     readonly kept: number;
+    /** 0: no samples are taken. */
+    readonly samples: number;
     readonly clientAddress: boolean;
   };
   readonly sensitiveHeaders: readonly string[];
@@ -313,6 +315,7 @@ const START_ONLY: Readonly<Record<string, (settings: Settings) => unknown>> = {
   "recorder.off": (settings) => settings.recorder.off,
   "recorder.recent": (settings) => settings.recorder.recent,
   "recorder.kept": (settings) => settings.recorder.kept,
+  "recorder.samples": (settings) => settings.recorder.samples,
   "recorder.clientAddress": (settings) => settings.recorder.clientAddress,
   clusterId: (settings) => settings.locality.cluster,
   network: (settings) => settings.locality.network,

@@ -17,22 +17,26 @@ import type { Explanation } from "../rehearsal/explanation.ts";
 import { readQuestion } from "../rehearsal/question.ts";
 import { RehearsalBusy, type RehearsalThread } from "../rehearsal/rehearsal-thread.ts";
 import { processMetrics } from "../telemetry/process-metrics.ts";
-import { type ExtraMetric, renderPrometheus } from "../telemetry/prometheus.ts";
+import { type ExtraMetric, renderMetrics } from "../telemetry/prometheus.ts";
 import { readThreadMemory } from "../telemetry/thread-memory.ts";
 import { compileFilter, compileWhere } from "../trace/filter.ts";
 import { sensitiveHeaders } from "../trace/redaction.ts";
+import type { Resources } from "../translation/resources/store.ts";
 import { withLocalityOfNode } from "../upstream/discovery/locality.ts";
 import { type CpuProfile, heapProfile, startCpuProfile } from "../worker/profiles.ts";
 import type { Supervisor } from "../worker/supervisor.ts";
 import { StreamGone, TooManyTraces } from "../worker/trace-hub.ts";
 import { dumpIr, dumpSettings } from "./config-dump.ts";
 import { certificateMetrics, documentMetrics, endpointMetrics } from "./gateway-metrics.ts";
+import type { Impacts } from "./impacts.ts";
 import { versionInfo } from "./version.ts";
 
 /** The part of a gateway that the plane uses. */
 interface PlaneSource {
   readonly supervisor: Supervisor;
   readonly rehearsals: RehearsalThread;
+  readonly impacts: Impacts;
+  readonly documents: Resources;
   readonly settings: Settings;
   /** Undefined: the recorder is off. */
   readonly records: Records | undefined;
@@ -55,6 +59,7 @@ export function makePlane(gateway: PlaneSource): AdminPlane {
   const startFilter = gateway.logFilter;
   const hidden = sensitiveHeaders(settings.sensitiveHeaders);
   let profiles = 0;
+  let comparing = false;
   return {
     version,
     permits: settings.admin,
@@ -113,6 +118,17 @@ export function makePlane(gateway: PlaneSource): AdminPlane {
         throw error instanceof RehearsalBusy ? new AdminUnavailable(error.message) : error;
       }
     },
+    async impact({ text, name, since }) {
+      if (!gateway.impacts.areKnown)
+        throw new AdminBadRequest("no samples are taken: config.recorder.samples is 0, or config.recorder.off is set");
+      if (comparing) throw new AdminUnavailable("another configuration is being compared; try again");
+      comparing = true;
+      try {
+        return await gateway.impacts.of({ text, name, resources: gateway.documents }, since);
+      } finally {
+        comparing = false;
+      }
+    },
     requests({ where, ...query }) {
       return recordsOf(gateway).find({ ...query, where: where === undefined ? undefined : whereOf(where, gateway) });
     },
@@ -161,7 +177,7 @@ export function makePlane(gateway: PlaneSource): AdminPlane {
       return mergeHeapProfiles(threads);
     },
     tasks: async () => ({ admin: [], workload: await supervisor.tasks() }),
-    async metricsText() {
+    async metricsText(format) {
       const snapshot = supervisor.metrics();
       const extra = await processMetrics({ tag: version, synchronized: gateway.status.synchronized });
       extra.push(...endpointMetrics(await supervisor.endpoints()));
@@ -172,7 +188,8 @@ export function makePlane(gateway: PlaneSource): AdminPlane {
         ...gateway.exports.metrics(),
       );
       const { remove, fields } = settings.metrics;
-      return renderPrometheus(snapshot, extra, remove, Object.keys(fields.add));
+      const exemplars = format === "openMetrics" ? gateway.records?.exemplars() : undefined;
+      return renderMetrics(snapshot, extra, { remove, custom: Object.keys(fields.add), format, exemplars });
     },
   };
 }

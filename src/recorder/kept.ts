@@ -1,3 +1,5 @@
+import { RouteSamples } from "./sampler.ts";
+
 /**
  * What is kept beyond the turn of the ring: failures, rejections and requests that are slow for their route, a bounded number a second, and
  * each route with a fair share of the room.
@@ -61,8 +63,9 @@ class KeptClass {
   }
 }
 
-/** What is known of one route's requests: how long they take, and which were kept. */
+/** What is known of one route's requests: how long they take, and which were kept or sampled. */
 export class RouteHistory {
+  readonly samples = new RouteSamples();
   #average = 0;
   #requests = 0;
   readonly #classes = new Map<number, KeptClass>();

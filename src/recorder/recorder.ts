@@ -7,6 +7,7 @@ import { KeptSlots, RouteHistory } from "./kept.ts";
 import { FLAGS, NO_GRPC_STATUS, type SlotFields } from "./layout.ts";
 import type { RecorderMemory } from "./memory.ts";
 import { LastName, Name, NameReader, Names } from "./names.ts";
+import type { Sampler } from "./sampler.ts";
 import { SlotReader, SlotWriter } from "./slots.ts";
 
 /** The part of the configuration that a record belongs to, as labels of the request metrics; `unknown` for parts that were not reached. */
@@ -41,7 +42,7 @@ export class Place extends Name {
   }
 }
 
-export function recordId(worker: number, number: number): string {
+function recordId(worker: number, number: number): string {
   return `${worker}-${number}`;
 }
 
@@ -70,7 +71,10 @@ function routeKey({ bind, gateway, listener, route, route_rule }: PlaceLabels): 
 export class Recorder {
   readonly #names: Names;
   readonly #memory: RecorderMemory;
-  readonly #clientAddress: boolean;
+  /** Records and samples have the addresses of clients. */
+  readonly clientAddress: boolean;
+  /** Undefined: no samples are taken. */
+  readonly sampler: Sampler | undefined;
   readonly #writer: SlotWriter;
   readonly #kept: KeptSlots;
   readonly #histories = new BoundedCache<RouteHistory>(MAX_HISTORIES);
@@ -88,10 +92,11 @@ export class Recorder {
   #epochAt0 = 0;
   #before = 0;
 
-  /** `worker`: whose records these are; `clientAddress`: they have the addresses of clients. */
-  constructor(memory: RecorderMemory, worker: number, clientAddress = false) {
+  /** `worker`: whose records these are. */
+  constructor(memory: RecorderMemory, worker: number, clientAddress = false, sampler?: Sampler) {
     this.#worker = worker;
-    this.#clientAddress = clientAddress;
+    this.clientAddress = clientAddress;
+    this.sampler = sampler;
     this.#memory = memory;
     this.#names = new Names(memory);
     this.#writer = new SlotWriter(memory);
@@ -163,7 +168,7 @@ export class Recorder {
 
   /** The address of the client, if records have them. */
   client(address: string, port: number): void {
-    const groups = this.#clientAddress ? groupsOfAddress(address) : undefined;
+    const groups = this.clientAddress ? groupsOfAddress(address) : undefined;
     if (groups === undefined) return;
     const { fields } = this.#writer;
     const word = (index: number): number => (groups[2 * index] ?? 0) * 0x1_0000 + (groups[2 * index + 1] ?? 0);

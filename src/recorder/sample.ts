@@ -1,3 +1,5 @@
+import { createHmac } from "node:crypto";
+
 /** A request as it arrived, by which changes of the configuration are judged. */
 export interface SampledRequest {
   /** ISO 8601. */
@@ -16,7 +18,8 @@ export interface SampledRequest {
   readonly headers: readonly SampledField[];
   /** Bytes of the body that the head announces; absent: not announced, or no body. */
   readonly contentLength?: number;
-  readonly source: { readonly address: string; readonly port: number };
+  /** Of the client; only if `config.recorder.clientAddress` is set. */
+  readonly source?: { readonly address: string; readonly port: number };
   /** The server name of the TLS handshake. */
   readonly serverName?: string;
 }
@@ -25,3 +28,12 @@ export interface SampledRequest {
 export type SampledField =
   | { readonly name: string; readonly value: string }
   | { readonly name: string; readonly digest: string };
+
+/** Bytes of a digest: enough that two values never have the same one by chance. */
+const DIGEST = 16;
+
+/** The digest of a field's value, latin1. `key`: of this run of the gateway, so that nobody else can try values. */
+export function digestOf(key: Uint8Array, name: string, value: string): string {
+  const hmac = createHmac("sha256", key).update(`${name}\0`).update(value, "latin1");
+  return hmac.digest().subarray(0, DIGEST).toString("base64url");
+}

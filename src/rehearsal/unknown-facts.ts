@@ -25,8 +25,8 @@ interface UnknownFact {
 export interface Equality {
   /** What stands for the values that routes want of secret fields, numbered in the order of their comparison. */
   readonly numbers: Map<string, string>;
-  /** The digest that a sample has of a field with this value, latin1; absent: digests cannot be compared. */
-  readonly digestOf?: (value: string) => string;
+  /** The digest that a sample has of a field with this lower-case name and this value, latin1; absent: digests cannot be compared. */
+  readonly digestOf?: (name: string, value: string) => string;
 }
 
 const NO_DIGESTS: SampledHead["digests"] = new Map();
@@ -66,13 +66,13 @@ export class UnknownFacts implements Unknowns, UnknownValues {
     return withBlankBody(facts);
   }
 
-  /** Begins a run of a sampled request, whose secret fields are known by their digests, and whose body is not known. */
+  /** Begins a run of a sampled request, whose secret fields are known by their digests, and whose body and perhaps client are not known. */
   beginSampled({ sample, digests }: SampledHead, secret: Names, equality: Equality): void {
     this.#hide(digests.keys(), secret);
     this.#digests = digests;
     this.#equality = equality;
     if ((sample.contentLength ?? 0) > 0) this.#facts = [...this.#facts, ...BODY_FACTS];
-    if (sample.source === undefined) this.#facts = [...this.#facts, SOURCE];
+    if (sample.source === undefined) this.#facts = [...this.#facts, CLIENT];
   }
 
   #hide(names: Iterable<string>, secret: Names): void {
@@ -127,7 +127,7 @@ export class UnknownFacts implements Unknowns, UnknownValues {
     const digests = this.#digests.get(name.toLowerCase());
     const { digestOf } = this.#equality;
     if (of === "header" && type === "exact" && digests !== undefined && digestOf !== undefined)
-      return digests.includes(digestOf(Buffer.from(value, "utf8").toString("latin1")));
+      return digests.includes(digestOf(name.toLowerCase(), Buffer.from(value, "utf8").toString("latin1")));
     const equal = this.#equal.get(field);
     if (type === "exact" && equal !== undefined) return equal === value;
     const wanted = JSON.stringify(isSecret ? this.#numbered(`${field} ${type} ${value}`) : value);
@@ -178,9 +178,9 @@ const BODY_FACTS: readonly UnknownFact[] = ["body", "bodyPrefix"].map((name) => 
   path: ["request", name],
   need: BODY,
 }));
-const SOURCE: UnknownFact = {
+const CLIENT: UnknownFact = {
   path: ["source"],
-  need: { what: "the client's address", supply: "set config.recorder.clientAddress, so that samples have it" },
+  need: { what: "the address of the client", supply: "set config.recorder.clientAddress" },
 };
 const FIELDS: Need = { what: "the fields of the request", supply: "write -H 'name: value' for each" };
 const QUERY: Need = { what: "the query", supply: "write --url-query name=value for each parameter" };

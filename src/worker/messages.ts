@@ -26,6 +26,16 @@ import type { LookupFamily } from "../upstream/resolve/resolver.ts";
 import type { RingSpan } from "./log-ring.ts";
 import type { CpuProfile, HeapProfile } from "./profiles.ts";
 
+export interface RecorderOptions {
+  /** Shared memory of the `Recorder`. */
+  readonly memory: SharedArrayBuffer;
+  /** Shared memory of the `SampleRing`; undefined: no samples are taken. */
+  readonly samples: SharedArrayBuffer | undefined;
+  /** For the digests of secrets in samples. */
+  readonly sampleKey: Uint8Array;
+  readonly clientAddress: boolean;
+}
+
 /** The first message to a worker: what is fixed for its life. It is not `workerData`, so a thread can start before it is known. */
 export interface WorkerOptions {
   /** 0 to the number of workers - 1; a replacement has the index of the worker that died. */
@@ -36,8 +46,8 @@ export interface WorkerOptions {
   readonly logRing: SharedArrayBuffer;
   /** Shared memory of the worker's own `FollowCounters`. */
   readonly followCounters: SharedArrayBuffer;
-  /** Shared memory of the `Recorder`, and whether it has the addresses of clients; undefined: it is off. */
-  readonly recorder?: { readonly memory: SharedArrayBuffer; readonly clientAddress: boolean } | undefined;
+  /** Undefined: the recorder is off. */
+  readonly recorder?: RecorderOptions | undefined;
   /** Shared memory of the `TokenBuckets`. */
   readonly buckets: SharedArrayBuffer;
   /** Shared memory of the `TicketSecrets`. */

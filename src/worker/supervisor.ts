@@ -9,6 +9,7 @@
  * Failure model: a worker may die at any moment, in the middle of any command. The state that a replacement needs (the
  * configuration in effect, ports, watches, log filter, evictions, health) is kept here, and its counters stay in the totals.
  */
+import { randomBytes } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
 import { asError } from "../base/errors.ts";
 import type { OwnSockets } from "../base/own-sockets.ts";
@@ -18,6 +19,7 @@ import type { Ports } from "../proxy/data-plane.ts";
 import { MemoryPressure } from "../proxy/overload/memory-pressure.ts";
 import { DRAIN_STEPS } from "../proxy/ports/drain.ts";
 import { RecorderMemory } from "../recorder/memory.ts";
+import { SampleRing } from "../recorder/sample-ring.ts";
 import { type MetricsSnapshot, mergeSnapshots } from "../telemetry/metrics.ts";
 import type { Chunk } from "../telemetry/otlp/messages.ts";
 import { TICKET_PERIOD_MS, TicketSecrets } from "../tls/ticket-keys.ts";
@@ -54,14 +56,23 @@ type OwnOption =
   | "logRing"
   | "recorder";
 
+interface RecorderSizes {
+  /** Bytes for each worker; no samples: 0. */
+  readonly recent: number;
+  readonly kept: number;
+  readonly samples: number;
+  /** Records and samples have the addresses of clients. */
+  readonly clientAddress: boolean;
+}
+
 /** What is fixed for the life of the process. */
 export interface SupervisorSettings {
   /** Threads of the data plane, at least 1. */
   readonly workers: number;
   /** Where the process listens; with a region for each worker. */
   readonly own: OwnSockets;
-  /** Bytes of records for each worker, and whether they have addresses; undefined: the recorder is off. */
-  readonly recorder?: { readonly recent: number; readonly kept: number; readonly clientAddress: boolean } | undefined;
+  /** Undefined: the recorder is off. */
+  readonly recorder?: RecorderSizes | undefined;
   /** Options that all workers share. */
   readonly worker: Omit<WorkerOptions, OwnOption>;
 }
@@ -102,6 +113,10 @@ export class Supervisor implements WorkerEvents {
   readonly #tickets = new TicketSecrets();
   /** Shared memory: the records of each worker, by its index. */
   readonly recorders: readonly RecorderMemory[];
+  /** Of each worker; empty: no samples are taken. */
+  readonly samples: readonly SampleRing[];
+  /** For the digests of secrets in samples; new in each run of the gateway. */
+  readonly sampleKey = randomBytes(32);
   readonly #rotation: NodeJS.Timeout;
   readonly #evictions = new Evictions();
   /** Results of active health checks, by the key of the endpoint. */
@@ -126,10 +141,9 @@ export class Supervisor implements WorkerEvents {
     this.#settings = settings;
     this.pressure = new MemoryPressure(settings.workers);
     const { recorder, workers } = settings;
-    this.recorders =
-      recorder === undefined
-        ? []
-        : Array.from({ length: workers }, () => RecorderMemory.create(recorder.recent, recorder.kept));
+    const ofEachWorker = recorder === undefined ? [] : Array.from({ length: workers }, () => recorder);
+    this.recorders = ofEachWorker.map(({ recent, kept }) => RecorderMemory.create(recent, kept));
+    this.samples = ofEachWorker.flatMap(({ samples }) => (samples === 0 ? [] : [SampleRing.create(samples)]));
     this.#events = events;
     this.#threads = threads;
     this.#logFilter = settings.worker.logFilter;
@@ -412,7 +426,9 @@ export class Supervisor implements WorkerEvents {
   /** The memory goes from a dead worker to its replacement. */
   #recorderOf(index: number): WorkerOptions["recorder"] {
     const memory = this.recorders[index]?.buffer;
-    return memory && { memory, clientAddress: this.#settings.recorder?.clientAddress ?? false };
+    if (memory === undefined) return undefined;
+    const clientAddress = this.#settings.recorder?.clientAddress ?? false;
+    return { memory, samples: this.samples[index]?.buffer, sampleKey: this.sampleKey, clientAddress };
   }
 
   /** Chooses the worker that makes the active health checks, unless one does. */

@@ -26,6 +26,8 @@ import { TraceLog } from "../proxy/services/trace-log.ts";
 import { Watchers } from "../proxy/services/watchers.ts";
 import { RecorderMemory } from "../recorder/memory.ts";
 import { Recorder } from "../recorder/recorder.ts";
+import { SampleRing } from "../recorder/sample-ring.ts";
+import { Sampler } from "../recorder/sampler.ts";
 import { AccessLog } from "../telemetry/access-log.ts";
 import { CustomLabels } from "../telemetry/custom-labels.ts";
 import { Metrics } from "../telemetry/metrics.ts";
@@ -45,7 +47,7 @@ import { LookupLanes } from "../upstream/resolve/lookup-lanes.ts";
 import { Resolver, SYSTEM } from "../upstream/resolve/resolver.ts";
 import { ChunkBatches, LogBatch } from "./batches.ts";
 import { LogRing } from "./log-ring.ts";
-import type { Args, CommandName, Notice, Reply, Request, WorkerOptions } from "./messages.ts";
+import type { Args, CommandName, Notice, RecorderOptions, Reply, Request, WorkerOptions } from "./messages.ts";
 import { heapProfile, type RunningCpuProfile, startCpuProfile } from "./profiles.ts";
 
 const NO_DESCRIPTORS: Readonly<Record<SocketKind, string>> = {
@@ -152,9 +154,7 @@ function main(port: NonNullable<typeof parentPort>, options: WorkerOptions): voi
     traceLog: new TraceLog(output),
     log,
     accessLog: new AccessLog(output, batch, options.logReasons),
-    recorder:
-      options.recorder &&
-      new Recorder(new RecorderMemory(options.recorder.memory), options.index, options.recorder.clientAddress),
+    recorder: options.recorder && recorderOf(options.recorder, options.index),
     exports: chunks,
     sensitive: sensitiveHeaders(options.sensitiveHeaders),
     policies: {
@@ -262,3 +262,8 @@ function makeLabels({ metricLabels, customFunctions }: WorkerOptions): CustomLab
 
 const port = parentPort;
 port?.once("message", (options: WorkerOptions) => main(port, options));
+
+function recorderOf({ memory, samples, sampleKey, clientAddress }: RecorderOptions, worker: number): Recorder {
+  const sampler = samples && new Sampler(new SampleRing(samples), sampleKey);
+  return new Recorder(new RecorderMemory(memory), worker, clientAddress, sampler);
+}

@@ -38,6 +38,9 @@ interface Owner {
   endPhase(answer: GatewayError | LocalReply): void;
 }
 
+/** A head without its target, which is known in any case. */
+type ArrivedHead = Readonly<Omit<HttpRequest, "path" | "search">>;
+
 export class RequestSide implements BodySide {
   get fromClient(): boolean {
     return true;
@@ -47,6 +50,7 @@ export class RequestSide implements BodySide {
   readonly arrivedTarget: string;
   /** The same without query. */
   readonly arrivedPath: string;
+  #arrived: ArrivedHead | undefined;
   /** The last byte of the body has arrived, or the client has ended its direction of a tunnel. */
   complete: boolean;
   /** The body, if a policy reads, replaces or pipes it, or a copy is kept for another attempt. */
@@ -63,6 +67,16 @@ export class RequestSide implements BodySide {
     this.arrivedTarget = request.path + request.search;
     this.arrivedPath = request.path;
     this.complete = downstream.requestLength === 0;
+  }
+
+  /** The head before policies have changed it, if `keepHead` was called in time. */
+  get arrived(): ArrivedHead {
+    return this.#arrived ?? this.#exchange.request;
+  }
+
+  keepHead(): void {
+    const { request } = this.#exchange;
+    this.#arrived = { ...request, headers: [...request.headers] };
   }
 
   // ── the body ──

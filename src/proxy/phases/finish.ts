@@ -24,6 +24,7 @@ import type { RequestSpan } from "../telemetry/request-span.ts";
 import type { RequestTrace } from "../trace/request-trace.ts";
 import { type Recorded, recordRequest } from "./record-request.ts";
 import { outcomeOf } from "./request-outcome.ts";
+import { sampleRequest } from "./sample-request.ts";
 
 /** What decides about the labels of metrics. */
 type Chosen = Readonly<Pick<Exchange, "bind" | "selected">>;
@@ -48,6 +49,8 @@ export function finish(exchange: Over & Pick<Exchange, "close">): undefined {
   if (recorder !== undefined) {
     recordRequest(exchange, series.placeIn(recorder), recorder);
     exchange.span?.recorded(recorder.newestId);
+    // Others were sampled with their routes.
+    if (exchange.selected.route === undefined) sampleRequest(exchange, recorder);
   }
   if (shadowed?.pending === undefined) report(exchange);
   else reportAfter(shadowed.pending, exchange);

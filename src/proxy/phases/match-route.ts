@@ -9,15 +9,21 @@ import type { CompiledBind, CompiledListener, CompiledRoute } from "../compile/c
 import type { Exchange } from "../exchange/exchange.ts";
 import { describeCandidate } from "../match/reason.ts";
 import type { Router } from "../match/router.ts";
+import { sampleRequest } from "./sample-request.ts";
 import { pick } from "./select-backend.ts";
 import { checkHost } from "./select-listener.ts";
 
 /** What the phase may read and set. */
-type Matching = Pick<Exchange, "bind" | "downstream" | "request" | "selected" | "services" | "span" | "trace">;
+type Matching = Pick<
+  Exchange,
+  "bind" | "downstream" | "request" | "requestSide" | "selected" | "services" | "span" | "startedAt" | "trace"
+>;
 
 export function matchRoute(exchange: Matching): undefined {
   checkHost(exchange);
   chooseRoute(exchange);
+  const { recorder } = exchange.services;
+  if (recorder !== undefined) sampleRequest(exchange, recorder);
   admit(exchange);
 }
 

@@ -15,7 +15,16 @@ import { AFFINITY } from "../trace/decisions.ts";
 /** What the phases may read of an exchange, and set by the parts in it. */
 type Running = Pick<
   Exchange,
-  "call" | "phase" | "policyState" | "policyView" | "responseSide" | "result" | "selected" | "trace"
+  | "call"
+  | "phase"
+  | "policyState"
+  | "policyView"
+  | "requestSide"
+  | "responseSide"
+  | "result"
+  | "selected"
+  | "services"
+  | "trace"
 >;
 
 /** Policies of the listener and its gateway, before the route is known. */
@@ -23,6 +32,7 @@ export function gatewayPolicies(exchange: Running): PhaseResult {
   const chain = exchange.selected.listener?.policies;
   if (chain === undefined) return undefined;
   exchange.trace?.policySelection("gateway", chain.effective);
+  if (chain.request.length > 0 && exchange.services.recorder?.sampler !== undefined) exchange.requestSide.keepHead();
   return runChain(exchange, chain, 0, "gateway policies");
 }
 

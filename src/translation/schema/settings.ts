@@ -211,11 +211,17 @@ export const settings = z
           .describe(
             "Bytes per worker for requests that failed, were rejected or were slow for their route, 256 bytes each. A full one is shared fairly by all routes.",
           ),
-        clientAddress: z.boolean().default(false).describe("Records the addresses of clients too."),
+        samples: z
+          .union([z.literal(0), recordBytes])
+          .default(1024 * 1024)
+          .describe(
+            "Bytes per worker, rounded down to a power of two, for samples: heads of requests, with secrets as digests, by which `tgctl impact` judges a change of the configuration. 0: takes none.",
+          ),
+        clientAddress: z.boolean().default(false).describe("Records the addresses of clients too, also in samples."),
       })
       .prefault({})
       .describe(
-        "The flight recorder: what became of the latest requests and of those that failed (`tgctl recent`). A record has numbers, names of the configuration, id, host and path of the request; no query, field or body. Memory is taken as it is used.",
+        "The flight recorder: the latest requests, and earlier ones that failed (`tgctl recent`). A record has numbers, names of the configuration, id, host and path of the request; no query, field or body. Memory is taken as it is used.",
       ),
     customFunctions: z
       .string()

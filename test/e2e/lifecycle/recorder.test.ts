@@ -95,7 +95,9 @@ function isWhole({ id, path, host, status, sent, route, method, worker }: Reques
 }
 
 test("every record that a reader finds is whole, whenever workers end, and replacements continue where they ended", async () => {
-  await using workers = new TestSupervisor(WORKERS, { recorder: { recent: AREA, kept: AREA, clientAddress: false } });
+  await using workers = new TestSupervisor(WORKERS, {
+    recorder: { recent: AREA, kept: AREA, samples: 0, clientAddress: false },
+  });
   const { supervisor } = workers;
   await supervisor.apply(1, irOf(CONFIG));
   const records = new Records(supervisor.recorders);

@@ -3,6 +3,7 @@ import type { ConfigStatus } from "../../../src/admin/plane/config-status.ts";
 import {
   AdminBadRequest,
   type AdminPlane,
+  AdminUnavailable,
   type TraceHandle,
   type TraceOptions,
   type TraceReader,
@@ -66,6 +67,10 @@ export class TestPlane implements AdminPlane {
 
   requests(): RecordAnswer {
     return { records: [], found: 0, requests: 0 };
+  }
+
+  async impact(): Promise<never> {
+    throw new AdminUnavailable("busy");
   }
 
   requestsOf(): RecordAnswer {
