@@ -42,7 +42,7 @@ export class Place extends Name {
   }
 }
 
-function recordId(worker: number, number: number): string {
+export function recordId(worker: number, number: number): string {
   return `${worker}-${number}`;
 }
 
