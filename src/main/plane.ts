@@ -13,6 +13,8 @@ import type { Settings } from "../config/settings.ts";
 import { type PackedIr, unpackIr } from "../ir/packed-ir.ts";
 import { NoRecord } from "../recorder/reach.ts";
 import type { Records } from "../recorder/records.ts";
+import { type SampledRequest, samplesIn } from "../recorder/sample.ts";
+import { sampleFileText } from "../recorder/sample-file.ts";
 import type { Explanation } from "../rehearsal/explanation.ts";
 import { readQuestion } from "../rehearsal/question.ts";
 import { explainedRecord } from "../rehearsal/recorded.ts";
@@ -108,6 +110,7 @@ export function makePlane(gateway: PlaneSource): AdminPlane {
       return recordsOf(gateway).find({ ...query, where: where === undefined ? undefined : whereOf(where, gateway) });
     },
     requestsOf: (id) => recordsOf(gateway).withId(id),
+    samples: (since) => sampleFileText(samplesOf(gateway, since), gateway.status.generation),
     async configDump() {
       const [endpoints, calls] = await Promise.all([supervisor.endpoints(), supervisor.backendCalls()]);
       const ir = unpackIr(gateway.configuration);
@@ -176,6 +179,13 @@ function explainedById(id: string, gateway: PlaneSource): Explanation {
   const { generation } = gateway.status;
   const alike = answer.found > 1 ? { alike: answer.found } : {};
   return { generation, record, ...alike, outcomes: [explainedRecord(record)] };
+}
+
+/** The sampled requests that arrived after `since`, in milliseconds since the epoch. */
+function samplesOf({ supervisor: { samples } }: PlaneSource, since: number): SampledRequest[] {
+  if (samples.length === 0)
+    throw new AdminBadRequest("the gateway takes no samples: config.recorder.samples is 0, or the recorder is off");
+  return samplesIn(samples, since);
 }
 
 function recordsOf({ records }: PlaneSource): Records {

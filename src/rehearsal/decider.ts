@@ -197,7 +197,7 @@ export class Decider {
     if (isTls && listener?.terminator === undefined) return closed("NotFound");
     const tls = listener && this.#shakeHands(serverName, sample.version, listener);
     if (tls === NO_CERTIFICATE) return closed("Authorization");
-    const client = new DecidingClient(addressesOf(sample.source, bind), tls);
+    const client = new DecidingClient(addressesOf(sample.source ?? SOME_CLIENT, bind), tls);
     const { network, networkAuthorizer } = bind;
     if (network === undefined && networkAuthorizer === undefined) return this.#request(head, client, bind);
     const variables = connectionVariables(client, serverName, this.#services);
@@ -318,7 +318,10 @@ function closed(reason: Reason): Decision {
   return { refused: true, reason };
 }
 
-function addressesOf({ address, port }: SampledHead["sample"]["source"], bind: CompiledBind): Addresses {
+/** What stands for a client that is not known (RFC 5737). */
+const SOME_CLIENT = { address: "192.0.2.1", port: 1024 };
+
+function addressesOf({ address, port }: typeof SOME_CLIENT, bind: CompiledBind): Addresses {
   return {
     remoteAddress: address,
     remotePort: port,

@@ -60,12 +60,13 @@ export class UnknownFacts implements Unknowns {
     return withBlankBody(facts);
   }
 
-  /** Begins a run of a sampled request, whose secret fields are known by their digests, and whose body is not known. */
+  /** Begins a run of a sampled request, whose secret fields are known by their digests, and whose body and perhaps client are not known. */
   beginSampled({ sample, digests }: SampledHead, secret: Names, equality: Equality): void {
     this.#hide(digests.keys(), secret);
     this.#digests = digests;
     this.#equality = equality;
     if ((sample.contentLength ?? 0) > 0) this.#facts = [...this.#facts, ...BODY];
+    if (sample.source === undefined) this.#facts = [...this.#facts, CLIENT];
   }
 
   #hide(names: Iterable<string>, secret: Names): void {
@@ -132,6 +133,10 @@ const BODY: readonly UnknownFact[] = ["body", "bodyPrefix"].map((name) => ({
   path: ["request", name],
   need: { what: "the body of the request", supply: "write -d BODY or --assume body=TEXT" },
 }));
+const CLIENT: UnknownFact = {
+  path: ["source"],
+  need: { what: "the address of the client", supply: "set config.recorder.clientAddress" },
+};
 const TIME: Need = { what: "the time of the request", supply: supplyOf("time") };
 const CHANCE: Need = { what: "chance", supply: supplyOf("random") };
 

@@ -68,6 +68,9 @@ export class TestPlane implements AdminPlane {
     return { records: [], found: 0, requests: 0 };
   }
 
+  samples(): string {
+    return "";
+  }
   requestsOf(): RecordAnswer {
     return { records: [], found: 0, requests: 0 };
   }
