@@ -78,6 +78,11 @@ const outcome: Docs<ExplainedOutcome> = {
   status: { schema: { type: "integer" }, text: "of the response; absent without one", optional: true },
   reason: { schema: text, text: "as in metrics; Upstream if the response is the backend's", optional: true },
   error: { schema: text, text: "as in the access log, without its origin, which a step has", optional: true },
+  unlike: {
+    schema: { enum: ["route", "decision"] },
+    text: "of a request that is over: with what is recorded it would get another route or decision, so something that is not recorded decided",
+    optional: true,
+  },
   steps: { schema: STEPS, text: "what happens, in its order" },
 };
 

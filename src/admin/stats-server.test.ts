@@ -25,3 +25,31 @@ test("the stats server serves the metrics under both paths and nothing else", as
     await server.close();
   }
 });
+
+test("clients that ask for OpenMetrics get it, unless they prefer plain text", async () => {
+  const plane = new TestPlane();
+  const server = await startStatsServer(plane, any, plane.log, unguarded());
+  const [open, text] = [
+    "application/openmetrics-text; version=1.0.0; charset=utf-8",
+    "text/plain; version=0.0.4; charset=utf-8",
+  ];
+  try {
+    for (const [accept, type] of [
+      [
+        "application/openmetrics-text;version=1.0.0;q=0.5,application/openmetrics-text;version=0.0.1;q=0.4,text/plain;q=0.3,*/*;q=0.2",
+        open,
+      ],
+      ["application/openmetrics-text", open],
+      ["text/plain, application/openmetrics-text; version=1.0.0", open],
+      ["text/plain, application/openmetrics-text;q=0.9", text],
+      ["application/openmetrics-text;q=0", text],
+      ["application/openmetrics-text;version=0.0.1", text],
+      ["*/*", text],
+    ] as const) {
+      const { head } = await ask(server.addresses[0], "GET", "/metrics", [...HOST, `accept: ${accept}`]);
+      assert.equal(/^content-type: (.*)$/im.exec(head)?.[1]?.trim(), type, accept);
+    }
+  } finally {
+    await server.close();
+  }
+});

@@ -7,7 +7,7 @@ import type { OwnSockets } from "../base/own-sockets.ts";
 import type { Kind } from "../kube/objects.ts";
 import type { ReflectorState } from "../kube/reflector.ts";
 import { processMetrics } from "../telemetry/process-metrics.ts";
-import { type ExtraMetric, gauge, renderPrometheus } from "../telemetry/prometheus.ts";
+import { type ExtraMetric, gauge, type MetricsFormat, renderMetrics } from "../telemetry/prometheus.ts";
 
 /** The sources of the metrics. */
 export interface ControllerCounters {
@@ -25,7 +25,8 @@ export function startMetricsServer(
   log: Logger,
   own: OwnSockets,
 ): Promise<RunningServer> {
-  const metricsText = async (): Promise<string> => renderPrometheus({}, await metricsOf(counters()), []);
+  const metricsText = async (format: MetricsFormat): Promise<string> =>
+    renderMetrics({}, await metricsOf(counters()), { format });
   return startHttpServer(address, {
     name: "metrics",
     setting: "the metrics port",

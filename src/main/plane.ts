@@ -17,10 +17,9 @@ import { type SampledRequest, samplesIn } from "../recorder/sample.ts";
 import { sampleFileText } from "../recorder/sample-file.ts";
 import type { Explanation } from "../rehearsal/explanation.ts";
 import { readQuestion } from "../rehearsal/question.ts";
-import { explainedRecord } from "../rehearsal/recorded.ts";
 import { RehearsalBusy, type RehearsalThread } from "../rehearsal/rehearsal-thread.ts";
 import { processMetrics } from "../telemetry/process-metrics.ts";
-import { type ExtraMetric, renderPrometheus } from "../telemetry/prometheus.ts";
+import { type ExtraMetric, renderMetrics } from "../telemetry/prometheus.ts";
 import { readThreadMemory } from "../telemetry/thread-memory.ts";
 import { compileFilter, compileWhere } from "../trace/filter.ts";
 import { sensitiveHeaders } from "../trace/redaction.ts";
@@ -98,10 +97,20 @@ export function makePlane(gateway: PlaneSource): AdminPlane {
     },
     async explain(value) {
       const question = readQuestion(value);
-      if ("id" in question) return explainedById(question.id, gateway);
-      const generation = question.config === undefined ? gateway.status.generation : null;
+      const { generation: inEffect } = gateway.status;
       try {
-        return { generation, ...(await gateway.rehearsals.explain(question)) };
+        if (!("id" in question)) {
+          const generation = question.config === undefined ? inEffect : null;
+          return { generation, ...(await gateway.rehearsals.explain(question)) };
+        }
+        const { record, ...found } = newestOf(question.id, gateway);
+        const { request, assume } = question;
+        const explained = await gateway.rehearsals.explain({
+          record,
+          ...(request && { request }),
+          ...(assume && { assume }),
+        });
+        return { generation: inEffect, record, ...found, ...explained };
       } catch (error) {
         throw error instanceof RehearsalBusy ? new AdminUnavailable(error.message) : error;
       }
@@ -155,7 +164,7 @@ export function makePlane(gateway: PlaneSource): AdminPlane {
       return mergeHeapProfiles(threads);
     },
     tasks: async () => ({ admin: [], workload: await supervisor.tasks() }),
-    async metricsText() {
+    async metricsText(format) {
       const snapshot = supervisor.metrics();
       const extra = await processMetrics({ tag: version, synchronized: gateway.status.synchronized });
       extra.push(...endpointMetrics(await supervisor.endpoints()));
@@ -166,19 +175,21 @@ export function makePlane(gateway: PlaneSource): AdminPlane {
         ...gateway.exports.metrics(),
       );
       const { remove, fields } = settings.metrics;
-      return renderPrometheus(snapshot, extra, remove, Object.keys(fields.add));
+      const exemplars = format === "openMetrics" ? gateway.records?.exemplars() : undefined;
+      return renderMetrics(snapshot, extra, { remove, custom: Object.keys(fields.add), format, exemplars });
     },
   };
 }
 
-/** What happened to the newest request with this id. Throws NoRecord. */
-function explainedById(id: string, gateway: PlaneSource): Explanation {
+/** The newest record with this id, and how many there are, if several. Throws NoRecord. */
+function newestOf(
+  id: string,
+  gateway: PlaneSource,
+): Required<Pick<Explanation, "record">> & Pick<Explanation, "alike"> {
   const answer = recordsOf(gateway).withId(id);
   const [record] = answer.records;
   if (record === undefined) throw new NoRecord(id, [answer]);
-  const { generation } = gateway.status;
-  const alike = answer.found > 1 ? { alike: answer.found } : {};
-  return { generation, record, ...alike, outcomes: [explainedRecord(record)] };
+  return { record, ...(answer.found > 1 && { alike: answer.found }) };
 }
 
 /** The sampled requests that arrived after `since`, in milliseconds since the epoch. */

@@ -30,7 +30,7 @@ function write(recorder: Recorder, place: Place, id: string, now: number, status
 
 test("failures of one route do not displace those of another, and are found when the ring has turned many times", () => {
   const memory = RecorderMemory.create(16 * SLOT, 32 * SLOT);
-  const recorder = new Recorder(memory);
+  const recorder = new Recorder(memory, 0);
   const records = new Records([memory]);
   const shop = recorder.place(LABELS);
   const admin = recorder.place({ ...LABELS, route: "default/admin" });
@@ -52,11 +52,11 @@ test("failures of one route do not displace those of another, and are found when
 test("a replacement continues where a dead worker ended: numbers, names, kept records and their share", () => {
   const memory = RecorderMemory.create(8 * SLOT, 4 * SLOT);
   const records = new Records([memory]);
-  const first = new Recorder(memory);
+  const first = new Recorder(memory, 0);
   const place = first.place(LABELS);
   write(first, place, "denied", 1000, 403);
   write(first, place, "served", 1001);
-  const second = new Recorder(memory);
+  const second = new Recorder(memory, 0);
   const again = second.place(LABELS);
   const other = second.place({ ...LABELS, route: "default/other" });
   write(second, again, "later", 1002);
@@ -83,7 +83,7 @@ test("the address of a client is recorded only where the configuration wants it"
   for (const [address, shown] of addresses) {
     const clients = [true, false].map((clientAddress) => {
       const memory = RecorderMemory.create(SLOT, SLOT);
-      const recorder = new Recorder(memory, clientAddress);
+      const recorder = new Recorder(memory, 0, clientAddress);
       const place = recorder.place(LABELS);
       recorder.open(place, 0, 1);
       recorder.client(address, 4711);
@@ -98,7 +98,7 @@ test("the address of a client is recorded only where the configuration wants it"
 test("a record can be read whose decider was too long for a name", () => {
   for (const excess of [0, 1, 2, 3]) {
     const memory = RecorderMemory.create(SLOT, SLOT);
-    const recorder = new Recorder(memory);
+    const recorder = new Recorder(memory, 0);
     const place = recorder.place(LABELS);
     const deciderOf = (field: string): Decider => ({ policy: "authorization", origin: { path: [field] } });
     const decider = deciderOf("x".repeat(MAX_NAME + excess - JSON.stringify(deciderOf("")).length));

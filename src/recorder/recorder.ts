@@ -42,6 +42,10 @@ export class Place extends Name {
   }
 }
 
+export function recordId(worker: number, number: number): string {
+  return `${worker}-${number}`;
+}
+
 /** The labels in the text of a place. */
 export function placeLabels(text: string): PlaceLabels {
   const values = text.split(SEPARATOR);
@@ -82,12 +86,15 @@ export class Recorder {
   readonly #otherDecider = new LastName();
   /** By their origins. */
   readonly #deciders = new WeakMap<Origin, Name>();
+  readonly #worker: number;
   #number: number;
   #clockRead = Number.NEGATIVE_INFINITY;
   #epochAt0 = 0;
   #before = 0;
 
-  constructor(memory: RecorderMemory, clientAddress = false, sampler?: Sampler) {
+  /** `worker`: whose records these are. */
+  constructor(memory: RecorderMemory, worker: number, clientAddress = false, sampler?: Sampler) {
+    this.#worker = worker;
     this.clientAddress = clientAddress;
     this.sampler = sampler;
     this.#memory = memory;
@@ -97,6 +104,11 @@ export class Recorder {
     this.#number = newest;
     this.#kept = new KeptSlots(memory.kept.slots, new Set(kept.map(({ slot }) => slot)));
     for (const { slot, place, reason } of kept) this.#kept.add(this.#historyOf(placeLabels(place)).class(reason), slot);
+  }
+
+  /** The id of the newest record, which finds it among those of all workers: `<worker>-<number>`. */
+  get newestId(): string {
+    return recordId(this.#worker, this.#number);
   }
 
   place(labels: PlaceLabels): Place {

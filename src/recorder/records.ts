@@ -3,11 +3,12 @@ import type { ErrorCode, Reason } from "../base/errors.ts";
 import { addressOfBytes } from "../base/ip-address.ts";
 import { formatHostPort } from "../base/listen-address.ts";
 import type { Activation, Condition, RecordParts, RequestParts, ResponseParts } from "../cel/index.ts";
+import { Exemplars, type TimedRequest } from "../telemetry/exemplars.ts";
 import { errorOf, reasonOf } from "./codes.ts";
 import { FLAGS, type Kind, kindOf, NO_GRPC_STATUS } from "./layout.ts";
 import type { Area, RecorderMemory } from "./memory.ts";
 import { NameReader } from "./names.ts";
-import { type Decider, isFailure, type PlaceLabels, placeLabels } from "./recorder.ts";
+import { type Decider, isFailure, type PlaceLabels, placeLabels, recordId } from "./recorder.ts";
 import { SlotReader } from "./slots.ts";
 
 /** Clients may send one id with many requests. */
@@ -128,6 +129,16 @@ export class Records {
     return { records: newest.all(), found: newest.found, ...reach };
   }
 
+  /** The newest kept request of each bucket of the histograms. */
+  exemplars(): Exemplars {
+    const exemplars = new Exemplars();
+    for (const worker of this.#workers)
+      worker.eachKept((record) => {
+        if (record.isRequest) exemplars.add(record);
+      });
+    return exemplars;
+  }
+
   #scan(since: number, each: (record: RecordView) => void): Omit<RecordAnswer, "records" | "found"> {
     let requests = 0;
     let complete = 0;
@@ -237,6 +248,11 @@ class WorkerRecords {
     };
   }
 
+  /** Shows each kept record, valid during the call. */
+  eachKept(each: (record: RecordView) => void): void {
+    this.#scan(this.#memory.kept, each);
+  }
+
   #scan(area: Area, each: (record: RecordView) => void): number {
     const newest = this.#reader.newestIn(area);
     let oldest = Number.POSITIVE_INFINITY;
@@ -255,7 +271,7 @@ class WorkerRecords {
 const UNKNOWN = "unknown";
 
 /** The record in the copy of a reader. */
-class RecordView implements Activation {
+class RecordView implements Activation, TimedRequest {
   readonly #reader: SlotReader;
   readonly #names: NameReader;
   readonly #worker: number;
@@ -331,6 +347,43 @@ class RecordView implements Activation {
       policy: this.#decider?.policy ?? "",
       duration,
       attempts,
+    };
+  }
+
+  // ── as an exemplar ──
+
+  get isRequest(): boolean {
+    return this.#reader.fields.kind === 0;
+  }
+
+  get route(): string {
+    return this.#labels?.route ?? UNKNOWN;
+  }
+
+  get method(): string {
+    return this.#name("method") ?? "";
+  }
+
+  get status(): number {
+    return this.#reader.fields.status;
+  }
+
+  get duration(): number {
+    return this.#reader.fields.duration;
+  }
+
+  get processing(): TimedRequest["processing"] {
+    const { duration, beforeCall, untilAnswer } = this.#reader.fields;
+    return untilAnswer === 0
+      ? undefined
+      : { request: beforeCall, response: Math.max(0, duration - beforeCall - untilAnswer) };
+  }
+
+  get ids(): TimedRequest["ids"] {
+    return {
+      record: recordId(this.#worker, this.#reader.fields.number),
+      trace: this.#traceId,
+      request: this.#id,
     };
   }
 

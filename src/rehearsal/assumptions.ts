@@ -22,8 +22,8 @@ export interface AssumedResponse {
   readonly metadata?: Fields;
 }
 
-/** A credential that is assumed to be valid, with what the gateway then knows about the client, or invalid. */
-type AssumedCredential = "valid" | "invalid" | Fields;
+/** A credential that is assumed to be valid, with what the gateway then knows about the client, or invalid; `missing` only where it is not known. */
+type AssumedCredential = "valid" | "invalid" | "missing" | Fields;
 
 /** How a backend can fail that does not respond. */
 const FAILURES = ["refused", "reset", "timeout"] as const;

@@ -88,8 +88,13 @@ export class Choices {
 
   /** The credentials that are only known to be valid, by the variable that has what they say about the client. */
   readonly unknownClients = new Map<string, CredentialKind>();
-  begin(given: Given): void {
+  /** The request may have had credentials that are not among its facts. */
+  #mayHaveCredentials = false;
+
+  /** Begins a run. `isPartly`: only a part of the request is known. */
+  begin(given: Given, isPartly = false): void {
     this.#given = given;
+    this.#mayHaveCredentials = isPartly;
     this.asked.clear();
     this.needs.clear();
     this.unknownClients.clear();
@@ -158,13 +163,15 @@ export class Choices {
     };
   }
 
-  /** A credential that is redacted is a choice; one that is assumed is taken for that, whatever the request has. */
+  /** A credential that is redacted, or may be there, is a choice; one that is assumed is taken for that, whatever the request has. */
   #credentialAt(place: string): AssumeCredential {
     return (kind, presented, headers) => {
       const text = presented ?? getHeader(headers, kind === "oidc" ? "cookie" : "authorization") ?? "";
       const [, given] = this.#givenFor(kind, place);
-      if (given === undefined && !text.includes(REDACTED)) return undefined;
-      const value = this.#choose(kind, ["valid", "invalid"], place);
+      const mayBeThere = text === "" && this.#mayHaveCredentials;
+      if (given === undefined && !text.includes(REDACTED) && !mayBeThere) return undefined;
+      const value = this.#choose(kind, mayBeThere ? ["valid", "invalid", "missing"] : ["valid", "invalid"], place);
+      if (value === "missing") return undefined;
       if (value !== "valid") return value;
       this.unknownClients.set(kind === "oidc" ? "jwt" : kind, kind);
       return {};

@@ -1,11 +1,14 @@
 /** Requests as people write them for curl: `[METHOD] URL` with some of its options. */
 import { BadFacts, credentials, type WrittenRequest } from "./facts.ts";
 import { pemOf } from "./named-file.ts";
+import type { KnownParts } from "./question.ts";
 
 const USAGE = "write it as for curl: [METHOD] URL [-X METHOD] [-H 'name: value'] [-d BODY]";
 
 /** Options with a value, by their long names too. */
-const OPTIONS: Readonly<Record<string, "method" | "header" | "data" | "agent" | "user" | "file" | "ignored">> = {
+const OPTIONS: Readonly<
+  Record<string, "method" | "header" | "data" | "agent" | "user" | "query" | "file" | "ignored">
+> = {
   "-X": "method",
   "--request": "method",
   "-H": "header",
@@ -17,6 +20,7 @@ const OPTIONS: Readonly<Record<string, "method" | "header" | "data" | "agent" | 
   "--user-agent": "agent",
   "-u": "user",
   "--user": "user",
+  "--url-query": "query",
   // PEM, in one file or in two.
   "-E": "file",
   "--cert": "file",
@@ -38,10 +42,39 @@ const VERSIONS: Readonly<Record<string, WrittenRequest["version"]>> = {
 
 /** Reads `[METHOD] URL` and options of curl, and the files that they name. `source`: the client's address. Throws BadFacts. */
 export function requestOf(words: readonly string[], source?: string): WrittenRequest {
+  const { positional, query, method, ...request } = read(words);
+  const url = positional.pop();
+  if (url === undefined) throw new BadFacts("no URL", USAGE);
+  if (positional.length > 1) throw new BadFacts(`what is ${positional[1]}?`, USAGE);
+  return { ...request, url: withQuery(url, query), method: positional[0] ?? method, source };
+}
+
+/** Whether the words have a URL. Throws BadFacts. */
+export function hasUrl(words: readonly string[]): boolean {
+  return read(words).positional.length > 0;
+}
+
+/** Reads options of curl for a request of which the rest is known. Throws BadFacts. */
+export function knownPartsOf(words: readonly string[], source?: string): KnownParts {
+  const { positional, method, version, query, headers, body, certificate } = read(words);
+  if (positional.length > 0 || method !== undefined || version !== undefined)
+    throw new BadFacts("the record has method, URL and version", "write what it does not hold: -H, -d, --url-query");
+  return {
+    headers,
+    body,
+    query,
+    ...(certificate !== undefined && { certificate }),
+    ...(source !== undefined && { source }),
+  };
+}
+
+/** Words of a request, of which the last ones without a dash are method and URL. */
+function read(words: readonly string[]) {
   const fields: [name: string, value: string][] = [];
   const positional: string[] = [];
   let method: string | undefined;
   let body = "";
+  let query = "";
   let version: WrittenRequest["version"];
   let certificate: string | undefined;
   for (let i = 0; i < words.length; i++) {
@@ -60,16 +93,26 @@ export function requestOf(words: readonly string[], source?: string): WrittenReq
     if (option === undefined) throw new BadFacts(`unknown option ${word} of the request`, USAGE);
     if (value === undefined) throw new BadFacts(`${word} needs a value`, USAGE);
     if (option === "method") method = value;
+    else if (option === "query") query += `${query === "" ? "" : "&"}${encodedParameter(value)}`;
     else if (option === "data") body += body === "" ? value : `&${value}`;
     else if (option === "agent") fields.push(["User-Agent", value]);
     else if (option === "user") fields.push(credentials(value));
     else if (option === "header") fields.push(fieldOf(value));
     else if (option === "file") certificate = `${certificate ?? ""}${pemOf(value, ".", { request: "certificate" })}\n`;
   }
-  const url = positional.pop();
-  if (url === undefined) throw new BadFacts("no URL", USAGE);
-  if (positional.length > 1) throw new BadFacts(`what is ${positional[1]}?`, USAGE);
-  return { url, method: positional[0] ?? method, headers: fields, body, source, version, certificate };
+  return { positional, method, headers: fields, body, query, version, certificate };
+}
+
+/** `name=value`, of which curl encodes the value. */
+function encodedParameter(text: string): string {
+  const mark = text.indexOf("=");
+  return mark < 0 ? encodeURIComponent(text) : `${text.slice(0, mark)}=${encodeURIComponent(text.slice(mark + 1))}`;
+}
+
+function withQuery(url: string, query: string): string {
+  if (query === "") return url;
+  const [, before = "", fragment = ""] = /^([^#]*)(.*)$/s.exec(url) ?? [];
+  return `${before}${before.includes("?") ? "&" : "?"}${query}${fragment}`;
 }
 
 function fieldOf(text: string): [name: string, value: string] {

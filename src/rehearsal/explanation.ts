@@ -53,6 +53,11 @@ export interface ExplainedOutcome {
   readonly reason?: string;
   /** As in the access log, without its origin, which a step has. */
   readonly error?: string;
+  /**
+   * Only of a request that is over: a rehearsal of what is recorded leads to another route, or another decision, so something that is not
+   * recorded decided.
+   */
+  readonly unlike?: "route" | "decision";
   readonly steps: readonly Step[];
 }
 

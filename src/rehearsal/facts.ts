@@ -17,6 +17,17 @@ export interface RequestFacts {
   readonly version: WrittenRequest["version"];
   readonly certificate: string | undefined;
   readonly source: { readonly address: string; readonly port: number };
+  /** Set if only a part of the request is known: what it lacks is not known, instead of absent. */
+  readonly partly?: PartlyKnown;
+}
+
+/** What is known of a request that is over, besides its facts. */
+export interface PartlyKnown {
+  readonly time: Date;
+  /** The address of the client is the one in the facts. */
+  readonly source: boolean;
+  /** The body is the one in the facts. */
+  readonly body: boolean;
 }
 
 /** What is wrong with a request, and how to write it. */

@@ -1,4 +1,5 @@
 /** What a rehearsal finds out. Outcomes that differ in nothing that anybody sees become one. */
+import type { RequestRecord } from "../recorder/records.ts";
 import type { SentRequest } from "./assumed-backend.ts";
 import { CONDITION, withoutPlace } from "./assumptions.ts";
 import { CHANGING_FIELDS } from "./changing-fields.ts";
@@ -13,6 +14,8 @@ export interface Outcome extends Run {
   readonly needs: readonly Lack[];
   /** Share of requests that get this outcome, by the weights of backends. */
   readonly share: number;
+  /** What the flight recorder has of it, if only a part of the request is known: it is compared with another record. */
+  readonly recorded: RequestRecord | undefined;
   /** What backends get, with secrets. */
   readonly sent: readonly SentRequest[];
   readonly received: ReceivedResponse;

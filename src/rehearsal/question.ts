@@ -12,10 +12,27 @@ export interface Question {
   readonly configName?: string;
 }
 
+/** A question about another configuration than the one in effect. */
+export type QuestionWithConfiguration = Question & { readonly config: string };
+
+export function bringsConfiguration(question: object): question is QuestionWithConfiguration {
+  return "config" in question && question.config !== undefined;
+}
+
 /** Which request, that is over, to explain. */
 export interface RecordedQuestion {
   /** That of the request, a trace id or `traceparent`, or the number of the record, `<worker>-<number>`. */
   readonly id: string;
+  /** What is known of it besides its record. */
+  readonly request?: KnownParts;
+  /** As in `Question`. */
+  readonly assume?: Fields;
+}
+
+/** What a record does not hold of a request. */
+export interface KnownParts extends Partial<Pick<WrittenRequest, "headers" | "body" | "source" | "certificate">> {
+  /** Without `?`. */
+  readonly query?: string;
 }
 
 /** The configuration of a question is not valid; the message has every problem with its position. */
@@ -28,7 +45,7 @@ export class BadConfiguration extends Error {
 }
 
 const EXAMPLE = 'write {"request": {"url": "http://shop.example/cart"}, "assume": {"extAuthz": "deny"}}';
-const RECORDED_EXAMPLE = 'write {"id": "0-17"}';
+const RECORDED_EXAMPLE = 'write {"id": "0-17", "request": {"headers": {"x-canary": "yes"}, "query": "page=2"}}';
 
 /** Checks that a value of JSON is a question. Throws BadFacts. */
 export function readQuestion(value: unknown): Question | RecordedQuestion {
@@ -53,9 +70,21 @@ export function readQuestion(value: unknown): Question | RecordedQuestion {
   };
 }
 
-function readRecorded({ id, ...others }: Fields): RecordedQuestion {
+function readRecorded({ id, request, assume = {}, ...others }: Fields): RecordedQuestion {
   const [unknown] = Object.keys(others);
   if (unknown !== undefined) throw new BadFacts(`${unknown}: unknown field`, RECORDED_EXAMPLE);
   if (typeof id !== "string" || id === "") throw new BadFacts("id: expected a text", RECORDED_EXAMPLE);
-  return { id };
+  if (!isObject(assume)) throw new BadFacts("assume: expected an object", RECORDED_EXAMPLE);
+  return { id, assume, ...(request !== undefined && { request: readKnownParts(request) }) };
+}
+
+function readKnownParts(value: unknown): KnownParts {
+  if (!isObject(value)) throw new BadFacts("request: expected an object", RECORDED_EXAMPLE);
+  const { query = "", ...others } = value;
+  if (typeof query !== "string" || /[^\x21-\x7e]|^\?/.test(query))
+    throw new BadFacts("request.query: expected a query without ?", RECORDED_EXAMPLE);
+  for (const name of ["url", "method", "version"])
+    if (name in others) throw new BadFacts(`request.${name}: the record has it`, RECORDED_EXAMPLE);
+  const { url: _url, ...read } = readRequest({ ...others, url: "" });
+  return { ...read, query };
 }

@@ -19,12 +19,47 @@ export function explainedRecord(record: RequestRecord): ExplainedOutcome {
     ...(!isConnection && status > 0 && { status }),
     reason,
     ...(error !== undefined && { error: ERRORS[error].message }),
-    steps: [arrived(record), ...placeSteps(record), ...decidingSteps(record), ...callSteps(record), endOf(record)],
+    steps: allSteps(stepsOfRecord(record)),
   };
 }
 
+/** What a record says, in its order. */
+export interface RecordSteps {
+  readonly arrival: Step;
+  /** Listener and route. */
+  readonly place: readonly Step[];
+  /** The policy that ended it, if one did. */
+  readonly decider: readonly Step[];
+  /** The last call of an endpoint, if there was one. */
+  readonly call: readonly Step[];
+  readonly end: Step;
+}
+
+export function stepsOfRecord(record: RequestRecord): RecordSteps {
+  return {
+    arrival: arrived(record),
+    place: placeSteps(record),
+    decider: decidingSteps(record),
+    call: callSteps(record),
+    end: endOf(record),
+  };
+}
+
+export function allSteps({ arrival, place, decider, call, end }: RecordSteps): Step[] {
+  return [arrival, ...place, ...decider, ...call, end];
+}
+
 /** What came from the client, and what a record does not say about it. */
-function arrived({ kind = "request", method, version = "", host = "", path, cut, client }: RequestRecord): Step {
+function arrived({
+  kind = "request",
+  method,
+  version = "",
+  host = "",
+  path,
+  cut,
+  client,
+  received,
+}: RequestRecord): Step {
   const from = client === undefined ? [] : [`from ${client}`];
   const step = (of: "request" | "connection", name: string, reason: readonly string[]): Step => {
     const why = [...from, ...reason].join("; ");
@@ -38,7 +73,12 @@ function arrived({ kind = "request", method, version = "", host = "", path, cut,
   };
   switch (kind) {
     case "request": {
-      const lacking = ["query", "header fields", "body", ...(client === undefined ? ["the client's address"] : [])];
+      const lacking = [
+        "query",
+        "header fields",
+        ...(received > 0 ? ["body"] : []),
+        ...(client === undefined ? ["the client's address"] : []),
+      ];
       const shortened = cut === true ? ["the record has no room for the whole path"] : [];
       return step("request", `${method ?? ""} ${host}${path}`.trim(), [
         ...shortened,
@@ -75,12 +115,17 @@ function decidingSteps({ decider, error }: RequestRecord): Step[] {
   return [{ kind: "policy", name, result: "no", reason: [...reason, ...phase].join("; "), ...at(decider), steps: [] }];
 }
 
+/** Whether the label of a backend is its key, because it has no name. */
+export function isKey(backend: string): boolean {
+  return backend.startsWith("/");
+}
+
 /** The endpoint that was tried last. */
 function callSteps(record: RequestRecord): Step[] {
   const { kind = "request", backend, endpoint, attempts = 0, beforeCall, untilAnswer, error, decider } = record;
   if (endpoint === undefined) return [];
-  // The name of an endpoint stands for a backend without a name, whose label is its key.
-  const of = backend === undefined || backend.startsWith("/") ? [] : [`of ${backend}`];
+  // The name of the endpoint stands for a backend without a name.
+  const of = backend === undefined || isKey(backend) ? [] : [`of ${backend}`];
   const retries = attempts > 1 ? [attempts === 2 ? "after a retry" : `after ${attempts - 1} retries`] : [];
   const called = beforeCall === undefined ? [] : [`called after ${shownMs(beforeCall)}`];
   const isReached = untilAnswer !== undefined || kind !== "request";

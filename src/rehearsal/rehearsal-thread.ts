@@ -8,7 +8,8 @@ import type { EndpointStats } from "../upstream/endpoints/endpoints.ts";
 import type { Live } from "./explain.ts";
 import type { Explained } from "./explanation.ts";
 import { BadFacts } from "./facts.ts";
-import { BadConfiguration, type Question } from "./question.ts";
+import type { Happened } from "./happened.ts";
+import { BadConfiguration, bringsConfiguration, type Question } from "./question.ts";
 import type { EndpointNotices, RehearsalSettings } from "./rehearsal.ts";
 
 /** Milliseconds without a question after which the thread ends, with the memory of its compiled configuration. */
@@ -28,7 +29,7 @@ export interface Task {
   readonly resources: Resources;
   readonly ports: Ports;
   readonly notices: EndpointNotices;
-  readonly question: Question;
+  readonly question: Question | Happened;
 }
 
 export type ToThread = Task | { readonly stats: readonly EndpointStats[] };
@@ -76,7 +77,7 @@ export class RehearsalThread {
   }
 
   /** Rejects with BadFacts for a question that cannot be rehearsed, with BadConfiguration for its configuration, with RehearsalBusy if too many are waiting. */
-  async explain(question: Question): Promise<Explained> {
+  async explain(question: Question | Happened): Promise<Explained> {
     if (this.#questions >= MAX_QUESTIONS) throw new RehearsalBusy();
     this.#questions++;
     clearTimeout(this.#idle);
@@ -99,7 +100,7 @@ export class RehearsalThread {
     await worker?.terminate();
   }
 
-  async #ask(question: Question): Promise<Explained> {
+  async #ask(question: Question | Happened): Promise<Explained> {
     const worker = this.#running();
     const task = this.#taskOf(question);
     const ended = new AbortController();
@@ -130,9 +131,9 @@ export class RehearsalThread {
     }
   }
 
-  #taskOf(question: Question): Task {
+  #taskOf(question: Question | Happened): Task {
     const { configuration, resources, ...state } = this.#gateway.state();
-    if (question.config !== undefined) return { ...state, configuration: undefined, resources, question };
+    if (bringsConfiguration(question)) return { ...state, configuration: undefined, resources, question };
     const isNew = this.#compiled !== configuration;
     this.#compiled = configuration;
     return { ...state, configuration: isNew ? configuration : undefined, resources: NO_RESOURCES, question };

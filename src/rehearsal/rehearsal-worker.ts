@@ -8,7 +8,8 @@ import type { PackedIr } from "../ir/packed-ir.ts";
 import { explain, type Live } from "./explain.ts";
 import { type Explained, inFile } from "./explanation.ts";
 import { BadFacts } from "./facts.ts";
-import { BadConfiguration } from "./question.ts";
+import { explainHappened } from "./happened.ts";
+import { BadConfiguration, bringsConfiguration, type QuestionWithConfiguration } from "./question.ts";
 import { Rehearsal, type RehearsalSettings } from "./rehearsal.ts";
 import type { Reply, Task, ToThread } from "./rehearsal-thread.ts";
 
@@ -18,9 +19,7 @@ let compiled: Rehearsal | undefined;
 async function rehearse(task: Task, endpoints: Live["endpoints"]): Promise<Reply> {
   try {
     return {
-      explained: await (task.question.config === undefined
-        ? ofGateway(task, endpoints)
-        : ofText(task, task.question.config)),
+      explained: await (bringsConfiguration(task.question) ? ofText(task, task.question) : ofGateway(task, endpoints)),
     };
   } catch (error) {
     if (error instanceof BadFacts) return { bad: { message: error.message, hint: error.hint } };
@@ -40,10 +39,11 @@ function ofGateway(
   }
   if (compiled === undefined) throw new Error("the rehearsal thread has no configuration");
   compiled.notices = notices;
-  return explain(compiled, question, { ports, endpoints });
+  return "record" in question ? explainHappened(compiled, question) : explain(compiled, question, { ports, endpoints });
 }
 
-async function ofText({ resources, question }: Task, config: string): Promise<Explained> {
+async function ofText({ resources }: Task, question: QuestionWithConfiguration): Promise<Explained> {
+  const { config } = question;
   const { loadText } = await import("./load-text.ts");
   const { configuration, settings: own, locate } = loadText(config, question.configName, resources);
   const rehearsal = compile(configuration, { ...settings, ...own });

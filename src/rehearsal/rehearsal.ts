@@ -27,6 +27,10 @@ import type { Services } from "../proxy/services/services.ts";
 import { TraceLog } from "../proxy/services/trace-log.ts";
 import { Watchers } from "../proxy/services/watchers.ts";
 import { sensitiveNames } from "../proxy/variables/exchange-variables.ts";
+import { SLOT } from "../recorder/layout.ts";
+import { RecorderMemory } from "../recorder/memory.ts";
+import { Recorder } from "../recorder/recorder.ts";
+import { Records as FlightRecords } from "../recorder/records.ts";
 import { AccessLog, type Rejection } from "../telemetry/access-log.ts";
 import type { AccessRecord } from "../telemetry/access-record.ts";
 import { LineList } from "../telemetry/line-list.ts";
@@ -74,6 +78,8 @@ interface Outcomes {
   readonly omitted: number;
 }
 
+/** Runs for a request that is partly known, of which many outcomes contradict its record. */
+const MAX_PARTLY_KNOWN_RUNS = 64;
 const LONGEST_RUN_MS = 30_000;
 /** Buckets from which nothing is taken are full. */
 const UNUSED = {
@@ -150,6 +156,9 @@ export class Rehearsal {
   #deserted: Generation | undefined;
   readonly #services: Services;
   readonly #choices = new Choices();
+  readonly #recorderMemory = RecorderMemory.create(2 * SLOT, SLOT);
+  readonly #recorder = new Recorder(this.#recorderMemory, 0);
+  readonly #recorded = new FlightRecords([this.#recorderMemory]);
   readonly #unknowns = new UnknownFacts(this.#choices);
   readonly #backend = new AssumedBackend({
     answerOf: (endpoint) => this.#choices.response(endpoint),
@@ -192,7 +201,7 @@ export class Rehearsal {
       traceLog: new TraceLog(output),
       log: output.logger("proxy"),
       accessLog: this.#records,
-      recorder: undefined,
+      recorder: this.#recorder,
       exports: { add() {} },
       sensitive: sensitiveHeaders(settings.sensitiveHeaders),
       policies: {
@@ -227,14 +236,15 @@ export class Rehearsal {
       chooseBackend: this.#choices.backend,
       assumedCertificate: this.#choices.clientCertificate,
       unknowns: this.#unknowns,
-      fitsRedacted: this.#unknowns.fitsRedacted,
+      unknownValues: this.#unknowns,
       dynamic: dynamicEndpoints(endpoints, new Networks([])),
       resolver,
       own,
       egress,
       internal: () => undefined,
     };
-    this.#decider = new Decider(this.#services, this.#choices, this.#unknowns);
+    // What would happen to samples is compared as it is; no record is needed of it.
+    this.#decider = new Decider({ ...this.#services, recorder: undefined }, this.#choices, this.#unknowns);
     this.#configuration = configuration;
     this.#generation = this.#compile(configuration);
     this.#services.workloads.become(this.#generation.addresses.byAddress);
@@ -269,15 +279,22 @@ export class Rehearsal {
   }
 
   /**
-   * What happens to a request: one outcome, or one for each way in which services may respond and backends be chosen that `assumed`
-   * does not determine, up to MAX_RUNS. Throws BadFacts for an assumption on which no outcome depends.
+   * What happens to a request: one outcome, or one for each way in which services may respond and backends be chosen that neither
+   * `assumed` nor `known` determines. Not more than MAX_RUNS are tried, of a request that is partly known MAX_PARTLY_KNOWN_RUNS. Throws
+   * BadFacts for an assumption on which no outcome depends; what is known may be of no importance.
    */
-  async outcomes(facts: RequestFacts, bind: CompiledBind, assumed: Assumptions): Promise<Outcomes> {
+  async outcomes(
+    facts: RequestFacts,
+    bind: CompiledBind,
+    assumed: Assumptions,
+    known: Assumptions = {},
+  ): Promise<Outcomes> {
     this.#unknowns.restart();
     const outcomes: Outcome[] = [];
-    const open: Given[] = [assumed];
+    const open: Given[] = [{ ...known, ...assumed }];
     const used = assumed.endpoints === "none" ? this.#withoutWorkloads(bind) : bind;
-    for (let next = open.shift(); next !== undefined && outcomes.length < MAX_RUNS; next = open.shift()) {
+    const most = facts.partly === undefined ? MAX_RUNS : MAX_PARTLY_KNOWN_RUNS;
+    for (let next = open.shift(); next !== undefined && outcomes.length < most; next = open.shift()) {
       const outcome = await this.#run(facts, used, next);
       outcomes.push(outcome);
       pushOthers(open, next, this.#choices.asked);
@@ -330,7 +347,7 @@ export class Rehearsal {
   async #run(facts: RequestFacts, bind: CompiledBind, given: Given): Promise<Outcome> {
     const { evictions, healths } = this.#noticesOf(given);
     this.#endpoints.restart(evictions, healths);
-    this.#choices.begin(given);
+    this.#choices.begin(given, facts.partly !== undefined);
     const complete = this.#unknowns.begin(facts, sensitiveNames({ services: this.#services, bind }));
     this.#backend.sent.length = 0;
     this.#records.last = undefined;
@@ -345,6 +362,7 @@ export class Rehearsal {
     const taken = Object.fromEntries(asked.map(([choice, { value }]) => [choice, value]));
     return {
       ...ended,
+      recorded: facts.partly && this.#recorded.find({ since: 0, limit: 1 }).records[0],
       given: taken,
       needs: [...this.#choices.needs.values()],
       share: asked.reduce((all, [, { value, share }]) => all * share(value), 1),

@@ -1,14 +1,16 @@
 /**
- * What a request that is rehearsed does not have: a body that it announces, fields that are redacted, the time and chance. Conditions
- * that depend on these are choices; other expressions get what stands in their place.
+ * What a request that is rehearsed does not have: a body that it announces, fields that are redacted, the time and chance; of one that is
+ * known from its record, whatever that does not hold. Conditions that depend on these are choices; other expressions get what stands in
+ * their place.
  */
 import { REDACTED } from "../base/redaction.ts";
 import type { Names } from "../base/sensitive-names.ts";
 import { CelTimestamp, type CelValue, type Failure, type Need, type Unknowns, unknown } from "../cel/index.ts";
-import type { FitsRedacted } from "../proxy/match/condition.ts";
+import type { ValueMatch } from "../ir/ir.ts";
+import type { UnknownValues } from "../proxy/match/condition.ts";
 import { ASSUMPTIONS, supplyOf } from "./assumptions.ts";
 import type { Choices, CredentialKind } from "./choices.ts";
-import type { RequestFacts } from "./facts.ts";
+import type { PartlyKnown, RequestFacts } from "./facts.ts";
 import type { SampledHead } from "./sampled-head.ts";
 
 /** Longest body that is made up: gateways refuse longer ones before they read them. */
@@ -29,9 +31,12 @@ export interface Equality {
 
 const NO_DIGESTS: SampledHead["digests"] = new Map();
 
-export class UnknownFacts implements Unknowns {
+export class UnknownFacts implements Unknowns, UnknownValues {
   readonly #choices: Choices;
   #facts: readonly UnknownFact[] = [];
+  #partly: PartlyKnown | undefined;
+  /** The names of the fields and query parameters that a request has which is partly known. */
+  readonly #known = { header: new Set<string>(), query: new Set<string>() };
   #secret: Names = new Set();
   #digests: SampledHead["digests"] = NO_DIGESTS;
   #equality: Equality = { numbers: new Map() };
@@ -53,10 +58,11 @@ export class UnknownFacts implements Unknowns {
    */
   begin(facts: RequestFacts, secret: Names): RequestFacts {
     this.#hide(redactedFields(facts.head), secret);
+    if (facts.partly !== undefined) this.#learn(facts, facts.partly);
     if (facts.body.length > 0 || !announcesBody(facts.head)) return facts;
     const body = this.#choices.assumed("body");
     if (body !== undefined) return withBody(facts, Buffer.from(body));
-    this.#facts = [...this.#facts, ...BODY];
+    this.#facts = [...this.#facts, ...BODY_FACTS];
     return withBlankBody(facts);
   }
 
@@ -65,7 +71,7 @@ export class UnknownFacts implements Unknowns {
     this.#hide(digests.keys(), secret);
     this.#digests = digests;
     this.#equality = equality;
-    if ((sample.contentLength ?? 0) > 0) this.#facts = [...this.#facts, ...BODY];
+    if ((sample.contentLength ?? 0) > 0) this.#facts = [...this.#facts, ...BODY_FACTS];
     if (sample.source === undefined) this.#facts = [...this.#facts, CLIENT];
   }
 
@@ -73,11 +79,25 @@ export class UnknownFacts implements Unknowns {
     this.#secret = secret;
     this.#equal.clear();
     this.#digests = NO_DIGESTS;
+    this.#partly = undefined;
     this.#facts = Array.from(names, (name) => ({ path: ["request", "headers", name], need: aboutField(name) }));
+  }
+
+  /** Remembers what a request has that is partly known. */
+  #learn({ head, target }: RequestFacts, partly: PartlyKnown): void {
+    this.#partly = partly;
+    const [, ...lines] = head.split("\r\n");
+    this.#known.header = new Set(lines.map((line) => line.slice(0, Math.max(0, line.indexOf(":"))).toLowerCase()));
+    this.#known.query = new Set(new URLSearchParams(target.slice(target.indexOf("?") + 1 || target.length)).keys());
   }
 
   at(path: readonly string[], presence: boolean): CelValue | Failure | undefined {
     const name = path.join(".");
+    if (this.#partly !== undefined) {
+      if (name === "request.startTime" || name === "request.endTime") return CelTimestamp.fromDate(this.#partly.time);
+      const need = this.#missing(path, this.#partly);
+      if (need !== undefined) return unknown([need]);
+    }
     if (name === "request.startTime" || name === "request.endTime") {
       const time = this.#choices.assumed("time");
       return time === undefined ? unknown([TIME]) : CelTimestamp.fromDate(time);
@@ -98,7 +118,7 @@ export class UnknownFacts implements Unknowns {
   }
 
   /** Of several values that routes want, a field has at most one. */
-  readonly fitsRedacted: FitsRedacted = (of, { name, type, value }) => {
+  fits(of: "header" | "query", { name, type, value }: ValueMatch): boolean {
     const field =
       of === "header"
         ? `request.headers[${JSON.stringify(name.toLowerCase())}]`
@@ -111,11 +131,35 @@ export class UnknownFacts implements Unknowns {
     const equal = this.#equal.get(field);
     if (type === "exact" && equal !== undefined) return equal === value;
     const wanted = JSON.stringify(isSecret ? this.#numbered(`${field} ${type} ${value}`) : value);
-    const need = of === "header" ? aboutField(name.toLowerCase()) : aboutParameter(name);
+    const need = of === "header" ? aboutField(name.toLowerCase()) : aboutParameter(name, this.#partly !== undefined);
     const fits = this.decide(type === "exact" ? `${field} == ${wanted}` : `${field}.matches(${wanted})`, [need]);
     if (fits && type === "exact") this.#equal.set(field, value);
     return fits;
-  };
+  }
+
+  mayHave(of: "header" | "query", name: string): boolean {
+    return this.#partly !== undefined && !this.#known[of].has(of === "header" ? name.toLowerCase() : name);
+  }
+
+  /** What a request lacks that is partly known, and stands at this path of the variables. */
+  #missing([variable, field, name]: readonly string[], { source, body }: PartlyKnown): Need | undefined {
+    if (variable === "source")
+      return source && (field === "address" || field === "rawAddress") ? undefined : aboutSource(field);
+    if (variable !== "request") return undefined;
+    switch (field) {
+      case "headers":
+        if (name === undefined) return FIELDS;
+        return this.#known.header.has(name.toLowerCase()) ? undefined : aboutField(name.toLowerCase());
+      case "uri":
+      case "pathAndQuery":
+        return this.#known.query.size > 0 ? undefined : QUERY;
+      case "body":
+      case "bodyPrefix":
+        return body ? undefined : BODY;
+      default:
+        return undefined;
+    }
+  }
 
   #numbered(secret: string): string {
     const { numbers } = this.#equality;
@@ -129,14 +173,17 @@ export class UnknownFacts implements Unknowns {
   }
 }
 
-const BODY: readonly UnknownFact[] = ["body", "bodyPrefix"].map((name) => ({
+const BODY: Need = { what: "the body of the request", supply: "write -d BODY or --assume body=TEXT" };
+const BODY_FACTS: readonly UnknownFact[] = ["body", "bodyPrefix"].map((name) => ({
   path: ["request", name],
-  need: { what: "the body of the request", supply: "write -d BODY or --assume body=TEXT" },
+  need: BODY,
 }));
 const CLIENT: UnknownFact = {
   path: ["source"],
   need: { what: "the address of the client", supply: "set config.recorder.clientAddress" },
 };
+const FIELDS: Need = { what: "the fields of the request", supply: "write -H 'name: value' for each" };
+const QUERY: Need = { what: "the query", supply: "write --url-query name=value for each parameter" };
 const TIME: Need = { what: "the time of the request", supply: supplyOf("time") };
 const CHANCE: Need = { what: "chance", supply: supplyOf("random") };
 
@@ -144,8 +191,14 @@ function aboutField(name: string): Need {
   return { what: `the field ${name}`, supply: `write -H '${name}: …' with its value` };
 }
 
-function aboutParameter(name: string): Need {
-  return { what: `the query parameter ${name}`, supply: `write ?${name}=… with its value` };
+function aboutParameter(name: string, isPartly: boolean): Need {
+  const supply = isPartly ? `--url-query ${name}=…` : `?${name}=…`;
+  return { what: `the query parameter ${name}`, supply: `write ${supply} with its value` };
+}
+
+function aboutSource(field = "address"): Need {
+  if (/^(raw)?(address|port)$/i.test(field)) return { what: "the client's address", supply: "write --source ADDRESS" };
+  return { what: "the client's certificate", supply: supplyOf("clientCertificate") };
 }
 
 function aboutClient(kind: CredentialKind): Need {

@@ -138,14 +138,18 @@ class HistogramSums {
 }
 
 /** What a method does by its definition (RFC 9110 9.2.1, 9.2.2). */
-function methodClass(method: string): string {
+export function methodClass(method: string): string {
   if (["GET", "HEAD", "OPTIONS", "TRACE"].includes(method)) return "safe";
   return method === "PUT" || method === "DELETE" ? "idempotent" : "other";
 }
 
+/** Texts that exist once, because scrapes look series up by them. */
+const STATUS_CLASSES: Readonly<Record<string, string>> = { 1: "1xx", 2: "2xx", 3: "3xx", 4: "4xx", 5: "5xx" };
+
 /** `2xx`; empty when no status was sent. */
-function statusClass(status: string): string {
-  return status === "0" ? "" : `${status.charAt(0)}xx`;
+export function statusClass(status: string): string {
+  const first = status.charAt(0);
+  return status === "0" ? "" : (STATUS_CLASSES[first] ?? `${first}xx`);
 }
 
 /** Adds up the snapshots of several threads, series by series. */

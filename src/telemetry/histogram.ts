@@ -14,6 +14,13 @@ export interface HistogramSnapshot {
   readonly sum: number;
 }
 
+/** The bucket of an observation. Most fall into the first ones, so a scan is faster than a binary search. */
+export function bucketOf(bounds: readonly number[], seconds: number): number {
+  let index = 0;
+  while (index < bounds.length && seconds > (bounds[index] ?? 0)) index++;
+  return index;
+}
+
 /**
  * Counts observations per bucket; a bucket holds values up to its bound and above the previous one (not cumulative). One
  * thread writes; threads that have the memory may read.
@@ -34,11 +41,8 @@ export class Histogram {
   }
 
   observe(seconds: number): void {
-    const { bounds } = this;
     const cells = this.#cells;
-    let index = 0;
-    // Most observations fall into the first buckets, so a scan is faster than a binary search.
-    while (index < bounds.length && seconds > (bounds[index] ?? 0)) index++;
+    const index = bucketOf(this.bounds, seconds);
     cells[index + 1] = (cells[index + 1] ?? 0) + 1;
     cells[0] = (cells[0] ?? 0) + seconds;
   }

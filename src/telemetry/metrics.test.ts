@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { Histogram } from "./histogram.ts";
 import { MAX_CUSTOM_SERIES, Metrics, mergeSnapshots, type RequestLabels } from "./metrics.ts";
 import { processMetrics } from "./process-metrics.ts";
-import { histogram, renderPrometheus } from "./prometheus.ts";
+import { histogram, renderMetrics } from "./prometheus.ts";
 
 const labels: RequestLabels = {
   backend: "default/b",
@@ -25,7 +25,7 @@ function samples(text: string, name: string): string[] {
 
 function render(...list: Metrics[]): string {
   const snapshots = list.map((metrics) => structuredClone(metrics.snapshot()));
-  return renderPrometheus(mergeSnapshots(snapshots), [], []);
+  return renderMetrics(mergeSnapshots(snapshots), []);
 }
 
 test("the same labels give the same series, and the series of a route share their processing times", () => {
@@ -138,11 +138,7 @@ test("what is not counted by workers can be a histogram too, with or without lab
   times.observe(2);
   const labels = { controller: "status" };
   const series = [{ labels, value: times.snapshot() }];
-  const text = renderPrometheus(
-    {},
-    [histogram("runs", "Runs.", series), histogram("all", "All.", times.snapshot())],
-    [],
-  );
+  const text = renderMetrics({}, [histogram("runs", "Runs.", series), histogram("all", "All.", times.snapshot())]);
   assert.deepEqual(text.split("\n").slice(1, 7), [
     "# TYPE runs histogram",
     'runs_bucket{controller="status",le="0.1"} 1',
@@ -159,7 +155,7 @@ test("metrics can be removed by full name, without prefix, and without unit", as
   metrics.requestSeries(labels);
   const extra = await processMetrics({ tag: "1.2.3", synchronized: true });
   const remove = ["tracegate_requests_total", "retries", "response_bytes", "request_duration", "config_synchronized"];
-  const text = renderPrometheus(metrics.snapshot(), extra, remove);
+  const text = renderMetrics(metrics.snapshot(), extra, { remove });
   const left = Array.from(text.matchAll(/# TYPE (\S+)/g), (match) => match[1]);
   assert.ok(left.includes("tracegate_request_processing_seconds"));
   for (const name of ["requests_total", "retries_total", "response_bytes_total", "request_duration_seconds"])
@@ -168,7 +164,7 @@ test("metrics can be removed by full name, without prefix, and without unit", as
 });
 
 test("build, configuration state and process metrics are present", async () => {
-  const text = renderPrometheus({}, await processMetrics({ tag: "1.2.3", synchronized: false }), []);
+  const text = renderMetrics({}, await processMetrics({ tag: "1.2.3", synchronized: false }));
   assert.match(text, /^tracegate_build_info\{tag="1\.2\.3"\} 1$/m);
   assert.match(text, /^tracegate_config_synchronized 0$/m);
   assert.match(text, /^# TYPE process_cpu_seconds_total counter$/m);
@@ -184,7 +180,7 @@ test("custom labels: a bounded number of series, the rest counted together", () 
   for (let i = 0; i < MAX_CUSTOM_SERIES + 500; i++) count(`tenant-${i}`);
   count("tenant-0");
   metrics.requests.count(metrics.requestSeries(labels), 0, 0, 0);
-  const text = renderPrometheus(metrics.snapshot(), [], [], ["tenant"]);
+  const text = renderMetrics(metrics.snapshot(), [], { custom: ["tenant"] });
   const totals = text.split("\n").filter((line) => line.startsWith("tracegate_requests_total{"));
   assert.equal(totals.length, MAX_CUSTOM_SERIES + 2);
   const value = (tenant: string): string | undefined =>

@@ -1,4 +1,4 @@
-import { type HistogramSnapshot, PROCESSING_BOUNDS, REQUEST_BOUNDS } from "./histogram.ts";
+import { bucketOf, type HistogramSnapshot, PROCESSING_BOUNDS, REQUEST_BOUNDS } from "./histogram.ts";
 
 // One row of numbers per series: two counters, three sums, then the interleaved buckets of three histograms. Most requests fall
 // into the first buckets, so their writes stay in the first one or two of the six cache lines of a row.
@@ -66,16 +66,16 @@ export class RequestCounters {
     if (bytes > 0) increase(rows, row + BYTES, bytes);
     if (retries > 0) increase(rows, row + RETRIES, retries);
     increase(rows, row + DURATION_SUM, seconds);
-    increase(rows, row + DURATION + STEP * bucket(REQUEST_BOUNDS, seconds), 1);
+    increase(rows, row + DURATION + STEP * bucketOf(REQUEST_BOUNDS, seconds), 1);
   }
 
   /** Seconds from the request to the call, and from the upstream's response head to the end of the response. */
   countProcessing(row: number, request: number, response: number): void {
     const rows = this.#rows;
     increase(rows, row + REQUEST_SUM, request);
-    increase(rows, row + REQUEST + STEP * bucket(PROCESSING_BOUNDS, request), 1);
+    increase(rows, row + REQUEST + STEP * bucketOf(PROCESSING_BOUNDS, request), 1);
     increase(rows, row + RESPONSE_SUM, response);
-    increase(rows, row + RESPONSE + STEP * bucket(PROCESSING_BOUNDS, response), 1);
+    increase(rows, row + RESPONSE + STEP * bucketOf(PROCESSING_BOUNDS, response), 1);
   }
 }
 
@@ -100,11 +100,4 @@ export function readCounts(table: Float64Array, row: number): RequestCounts {
 
 function increase(rows: Float64Array, index: number, by: number): void {
   rows[index] = (rows[index] ?? 0) + by;
-}
-
-/** Most observations fall into the first buckets, so a scan is faster than a binary search. */
-function bucket(bounds: readonly number[], seconds: number): number {
-  let index = 0;
-  while (index < bounds.length && seconds > (bounds[index] ?? 0)) index++;
-  return index;
 }

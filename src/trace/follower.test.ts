@@ -2,7 +2,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Activation } from "../cel/index.ts";
 import type { TraceEvent } from "./events.ts";
-import { type FollowedEvents, Follower } from "./follower.ts";
+import { FollowCounters } from "./follow-counters.ts";
+import { type FollowedBatch, Follower } from "./follower.ts";
 import type { Outcome } from "./tracer.ts";
 
 const OPTIONS = { reveal: false, maxBodyBytes: 1024 * 1024 };
@@ -16,21 +17,26 @@ function following(
   where?: string,
 ) {
   t.mock.timers.enable({ apis: ["setTimeout"] });
-  const batches: (readonly FollowedEvents[])[] = [];
-  const follower = new Follower({ functions: "", where }, OPTIONS, (batch) => batches.push(batch));
-  const posted = (): string[] => {
+  const batches: FollowedBatch[] = [];
+  const counters = new FollowCounters();
+  const post = (batch: FollowedBatch) => void batches.push(batch);
+  const follower = new Follower({ functions: "", where }, OPTIONS, counters.begin(0, 1), post);
+  /** `busy`: the main thread takes none of the messages. */
+  const posted = ({ busy = false } = {}): string[] => {
     t.mock.timers.tick(20);
-    return batches.splice(0).flatMap((batch) =>
-      batch.map(({ request, events, ended }) => {
-        const types = events.map(({ json }) => {
+    return batches.splice(0).flatMap(({ length, lost, requests }) => {
+      if (!busy) counters.received(0, length);
+      const said = requests.map(({ request, events, ended }) => {
+        const types = events.map((json) => {
           const { message } = JSON.parse(json) as TraceEvent;
           return message.type === "dropped" ? `dropped ${message.count}` : message.type;
         });
         return `${request}: ${[...types, ...(ended ? ["."] : [])].join(" ")}`;
-      }),
-    );
+      });
+      return lost === undefined ? said : [`lost ${JSON.stringify(lost)}`, ...said];
+    });
   };
-  return { follower, posted };
+  return { follower, posted, counters };
 }
 
 test("with where, a request is shown at its end, whole or not at all", (t) => {
@@ -42,7 +48,7 @@ test("with where, a request is shown at its end, whole or not at all", (t) => {
   third.finish();
   second.emit("error", { type: "requestFinished", status: 500, error: null });
   second.finish(outcome(500));
-  assert.deepEqual(posted(), ["2: requestStarted requestFinished ."]);
+  assert.deepEqual(posted(), ["1: requestStarted requestFinished ."]);
 });
 
 test("requests that hold more than there is room for keep their end and a count", (t) => {
@@ -72,7 +78,7 @@ test("requests beyond the number that may be held keep their end and a count", (
   last?.emit("info", { type: "requestStarted" });
   last?.emit("info", { type: "requestFinished", status: 500, error: null });
   last?.finish(outcome(500));
-  assert.deepEqual(posted(), ["2001: dropped 1 requestFinished ."]);
+  assert.deepEqual(posted(), ["1: dropped 1 requestFinished ."]);
 });
 
 test("nothing is posted for a follower that has gone", (t) => {
@@ -83,4 +89,38 @@ test("nothing is posted for a follower that has gone", (t) => {
   sink.emit("info", { type: "requestFinished", status: 200, error: null });
   sink.finish();
   assert.deepEqual(posted(), []);
+});
+
+test("while too much is on its way, events are dropped; the next message says what, and what goes on", (t) => {
+  const { follower, posted, counters } = following(t);
+  const body = "x".repeat(1024 * 1024);
+  const [large, ends, goesOn] = [follower.begin(0), follower.begin(0), follower.begin(0)];
+  for (const each of [large, ends, goesOn]) each.emit("info", { type: "requestStarted" });
+  for (let i = 0; i < 4; i++) large.emit("info", { type: "bodySnapshot", stage: "response", body });
+  assert.equal(posted({ busy: true }).length, 7);
+  const [short, began] = [follower.begin(0), follower.begin(0)];
+  for (const each of [short, began]) each.emit("info", { type: "requestStarted" });
+  for (const each of [large, short]) each.finish();
+  assert.deepEqual(posted({ busy: true }), []);
+  ends.emit("info", { type: "requestFinished", status: 200, error: null });
+  ends.finish();
+  counters.received(0, 5 * 1024 * 1024);
+  assert.deepEqual(counters.producedBy(0, 1), { events: 10, begun: 5 });
+  const lost = { events: 2, begun: 2, inProgress: [3, 5, 2] };
+  assert.deepEqual(posted(), [`lost ${JSON.stringify(lost)}`, "2: requestFinished ."]);
+  goesOn.emit("info", { type: "requestFinished", status: 200, error: null });
+  goesOn.finish();
+  assert.deepEqual(posted(), ["3: requestFinished ."]);
+});
+
+test("what was dropped is said even if nothing else happens", (t) => {
+  const { follower, posted, counters } = following(t);
+  const sink = follower.begin(0);
+  for (let i = 0; i < 4; i++)
+    sink.emit("info", { type: "bodySnapshot", stage: "response", body: "x".repeat(1024 * 1024) });
+  posted({ busy: true });
+  sink.emit("info", { type: "requestStarted" });
+  assert.deepEqual(posted({ busy: true }), []);
+  counters.received(0, 5 * 1024 * 1024);
+  assert.deepEqual(posted(), ['lost {"events":1,"begun":0,"inProgress":[1]}']);
 });

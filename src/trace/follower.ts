@@ -1,5 +1,6 @@
 import type { Activation, Condition } from "../cel/index.ts";
 import { compileFilter, compileWhere } from "./filter.ts";
+import type { FollowerCounters } from "./follow-counters.ts";
 import { type Outcome, type PostedEvent, type TraceOptions, Tracer, type TraceSink } from "./tracer.ts";
 
 /** Chooses the requests to follow, in CEL; undefined: every request. */
@@ -13,17 +14,36 @@ export interface FollowFilter {
 }
 
 /** Events of one request, in their order, at least one. */
-export interface FollowedEvents {
+interface FollowedEvents {
   /** Its number among the followed requests of this thread, from 1. */
   readonly request: number;
-  readonly events: readonly PostedEvent[];
+  /** Their JSON. */
+  readonly events: readonly string[];
   /** The last of them is the last of the request. */
   readonly ended: boolean;
 }
 
+/** A message of a follower to the main thread. */
+export interface FollowedBatch {
+  /** Characters of its events, as `FollowerCounters.send` got them. */
+  readonly length: number;
+  /** What was dropped in front of it, because too much was on its way. */
+  readonly lost?: LostEvents | undefined;
+  readonly requests: readonly FollowedEvents[];
+}
+
+/** Events that a thread has dropped. */
+export interface LostEvents {
+  readonly events: number;
+  /** Requests that began with one of them. */
+  readonly begun: number;
+  /** Those of all requests that had not ended by then. */
+  readonly inProgress: readonly number[];
+}
+
 /** What is collected of one request for the next batch. */
 interface Collected extends FollowedEvents {
-  readonly events: PostedEvent[];
+  readonly events: string[];
   ended: boolean;
 }
 
@@ -37,14 +57,21 @@ const MAX_HELD_REQUESTS = 2000;
 
 /**
  * One stream of followed requests, in one thread: takes the events of each request that the filter chooses. Over the limits of what is held,
- * a request keeps only its last event and the number of events dropped.
+ * a request keeps only its last event and the number of events dropped. While too much is on its way to the main thread, whole batches
+ * are dropped, and the next one says so.
  */
 export class Follower {
   readonly expression: Condition | undefined;
   readonly options: TraceOptions;
   readonly #where: Condition | undefined;
-  readonly #post: (batch: readonly FollowedEvents[]) => void;
+  readonly #counters: FollowerCounters;
+  readonly #post: (batch: FollowedBatch) => void;
   #requests = 0;
+  /** Requests whose events are sent as they happen. */
+  readonly #inProgress = new Set<number>();
+  #lost = { events: 0, begun: 0 };
+  /** Requests that have begun since the last batch. */
+  #begun = 0;
   #batch: Collected[] = [];
   #batchLength = 0;
   #timer: NodeJS.Timeout | undefined;
@@ -53,26 +80,34 @@ export class Follower {
   #closed = false;
 
   /** Does not throw: the filter was compiled before, when the user gave it. `post` carries events to the main thread. */
-  constructor(filter: FollowFilter, options: TraceOptions, post: (batch: readonly FollowedEvents[]) => void) {
+  constructor(
+    filter: FollowFilter,
+    options: TraceOptions,
+    counters: FollowerCounters,
+    post: (batch: FollowedBatch) => void,
+  ) {
     this.expression = compileFilter(filter);
     this.options = options;
     this.#where = filter.where === undefined ? undefined : compileWhere(filter.where, filter.functions);
+    this.#counters = counters;
     this.#post = post;
   }
 
   /** A sink for the events of one request, which began at `start` (`performance.now()`). */
   begin(start: number): TraceSink {
-    const request = ++this.#requests;
     const where = this.#where;
-    if (where === undefined)
+    if (where === undefined) {
+      const request = this.#number();
+      this.#inProgress.add(request);
       return new Tracer(this.options, start, (event) => {
         if (event === undefined) this.#end(request);
-        else this.#send(request, [event]);
+        else this.#send(request, [event.json]);
       });
+    }
     const held = new Held(this.#heldRequests < MAX_HELD_REQUESTS);
     this.#heldRequests++;
     return new Tracer(this.options, start, (event, outcome) => {
-      if (event === undefined) this.#decide(request, held, where, outcome);
+      if (event === undefined) this.#decide(held, where, outcome);
       else if (!this.#closed) this.#hold(held, event);
     });
   }
@@ -82,6 +117,7 @@ export class Follower {
     this.#closed = true;
     clearTimeout(this.#timer);
     this.#batch = [];
+    this.#inProgress.clear();
   }
 
   #hold(held: Held, event: PostedEvent): void {
@@ -91,23 +127,35 @@ export class Follower {
     this.#heldLength += held.length - before;
   }
 
-  #decide(request: number, held: Held, where: Condition, outcome: Outcome | undefined): void {
+  #decide(held: Held, where: Condition, outcome: Outcome | undefined): void {
     this.#heldRequests--;
     this.#heldLength -= held.length;
     const known: Activation | undefined = outcome?.();
     if (known === undefined || !where.matches(known, () => false)) return;
-    this.#send(request, held.all());
+    const request = this.#number();
+    this.#send(
+      request,
+      held.all().map(({ json }) => json),
+    );
     this.#end(request);
   }
 
-  #send(request: number, events: readonly PostedEvent[]): void {
+  /** The number of a request that begins for the reader. */
+  #number(): number {
+    this.#begun++;
+    this.#counters.begun();
+    return ++this.#requests;
+  }
+
+  #send(request: number, events: readonly string[]): void {
     if (this.#closed) return;
+    this.#counters.produced(events.length);
     // Not after an event is added: its request may end with it.
     if (this.#batchLength >= BATCH_LENGTH) this.#flush();
     const last = this.#batch.at(-1);
     if (last?.request === request) last.events.push(...events);
     else this.#batch.push({ request, events: [...events], ended: false });
-    for (const { json } of events) this.#batchLength += json.length;
+    for (const { length } of events) this.#batchLength += length;
     this.#timer ??= setTimeout(() => this.#flush(), BATCH_MS);
   }
 
@@ -115,15 +163,34 @@ export class Follower {
   #end(request: number): void {
     const last = this.#batch.at(-1);
     if (last?.request === request) last.ended = true;
+    this.#inProgress.delete(request);
   }
 
   #flush(): void {
     clearTimeout(this.#timer);
     this.#timer = undefined;
-    const batch = this.#batch;
+    const [requests, length, begun] = [this.#batch, this.#batchLength, this.#begun];
     this.#batch = [];
     this.#batchLength = 0;
-    this.#post(batch);
+    this.#begun = 0;
+    const { events } = this.#lost;
+    if (this.#counters.send(length)) {
+      this.#post({ length, requests, ...(events > 0 && { lost: this.#takeLost(requests, begun) }) });
+      return;
+    }
+    this.#lost.begun += begun;
+    for (const each of requests) this.#lost.events += each.events.length;
+    // Also if no further event comes.
+    this.#timer = setTimeout(() => this.#flush(), BATCH_MS);
+  }
+
+  /** What was lost in front of a batch with these requests, of which the last `begun` have begun in it. */
+  #takeLost(requests: readonly FollowedEvents[], begun: number): LostEvents {
+    const lost = this.#lost;
+    this.#lost = { events: 0, begun: 0 };
+    // Those that end in the batch had not ended in front of it.
+    const later = new Set([...this.#inProgress, ...requests.map(({ request }) => request)]);
+    return { ...lost, inProgress: [...later].filter((request) => request <= this.#requests - begun) };
   }
 }
 

@@ -47,49 +47,56 @@ export class FollowLog {
     return this.#end;
   }
 
-  /** Adds an event; `last`: of its request. The oldest ones make room for it. */
-  add(json: string, last: boolean): void {
-    const { event, ended } = this.#end;
-    this.#end = { event: event + 1, ended: last ? ended + 1 : ended };
+  /**
+   * Adds an event, with which so many requests end. The oldest ones make room for it. `events`: how many it stands for, if it says that others
+   * are missing.
+   */
+  add(json: string, ended: number, events = 1): void {
+    this.#end = { event: this.#end.event + events, ended: this.#end.ended + ended };
     this.#entries.push({ json, position: this.#end });
     this.#length += json.length;
     while (this.#length > this.#maxLength && this.#entries.length - this.#removed > 1) this.#removeFirst();
   }
 
-  /** Whether the stream has been at this position. The number of requests is the reader's word. */
+  /** Whether the stream has been at this position. What is not kept any more, it believes. */
   has({ event, ended }: Position): boolean {
-    if (event > this.#end.event || ended > this.#end.ended) return false;
     if (event < this.#start.event) return ended <= this.#start.ended;
-    return (event === this.#start.event ? this.#start : this.#entry(event).position).ended === ended;
+    const known = event === this.#start.event ? this.#start : this.#entries[this.#indexAfter(event) - 1]?.position;
+    return known?.event === event && known.ended === ended;
   }
 
   /** What follows `position`, up to about `maxLength` characters. */
   after(position: Position, maxLength: number): Passage {
-    const from = position.event < this.#start.event ? this.#start : position;
-    const missing = { events: from.event - position.event, ended: from.ended - position.ended };
+    const start = position.event < this.#start.event ? this.#start : position;
+    const missing = { events: start.event - position.event, ended: start.ended - position.ended };
     const events: Entry[] = [];
     let length = 0;
-    let end = from;
-    while (end.event < this.#end.event && length < maxLength) {
-      const entry = this.#entry(end.event + 1);
+    for (let index = this.#indexAfter(start.event); length < maxLength; index++) {
+      const entry = this.#entries[index];
+      if (entry === undefined) break;
       events.push(entry);
       length += entry.json.length;
-      end = entry.position;
     }
-    return { missing, start: from, events, end };
+    return { missing, start, events, end: events.at(-1)?.position ?? start };
   }
 
-  /** The event with this number. */
-  #entry(event: number): Entry {
-    const entry = this.#entries[this.#removed + event - this.#start.event - 1];
-    if (entry === undefined) throw new Error(`event ${event} of the stream is not kept`);
-    return entry;
+  /** The index of the first entry behind this event. */
+  #indexAfter(event: number): number {
+    let low = this.#removed;
+    let high = this.#entries.length;
+    while (low < high) {
+      const middle = (low + high) >>> 1;
+      if ((this.#entries[middle]?.position.event ?? 0) > event) high = middle;
+      else low = middle + 1;
+    }
+    return low;
   }
 
   #removeFirst(): void {
-    const { json, position } = this.#entry(this.#start.event + 1);
-    this.#length -= json.length;
-    this.#start = position;
+    const first = this.#entries[this.#removed];
+    if (first === undefined) return;
+    this.#length -= first.json.length;
+    this.#start = first.position;
     this.#removed++;
     if (this.#removed < MAX_REMOVED) return;
     this.#entries.splice(0, this.#removed);

@@ -1,5 +1,6 @@
 /** The main thread's end of one stream of followed requests: numbers the requests of all workers, and keeps the bounds. */
-import type { FollowedEvents } from "../trace/follower.ts";
+import type { Produced } from "../trace/follow-counters.ts";
+import type { FollowedBatch, LostEvents } from "../trace/follower.ts";
 import { FollowLog, type Position } from "./follow-log.ts";
 
 /** The consumer of what someone follows: a stream of the admin server. */
@@ -22,7 +23,10 @@ export interface FollowBounds {
 
 /** What is said about the stream, not about one request. Its JSON is documented in docs/trace.md. */
 type FollowNotice =
-  /** The reader was too slow, or away for too long: so many events are missing here, the last ones of so many requests among them. */
+  /**
+   * So many events are missing here, the last ones of so many requests among them: the reader was too slow, or away for too long, the gateway
+   * was too busy, or a worker has died.
+   */
   | { readonly type: "dropped"; readonly count: number; readonly requests: number }
   /** `unfinished`: requests that it served and that were shown already. What was held for `where` is lost with it. */
   | { readonly type: "workerDied"; readonly worker: string; readonly unfinished: number; readonly held: boolean }
@@ -39,6 +43,15 @@ const UNREAD_MS = 10_000;
 /** Characters that are written at once. */
 const WRITE_LENGTH = 64 * 1024;
 
+/** What has arrived from a worker. */
+interface FromWorker {
+  events: number;
+  /** Requests, with those whose events were all lost. */
+  begun: number;
+  /** The numbers in the stream of requests in progress, by the number that the worker has given them. */
+  readonly open: Map<number, number>;
+}
+
 /**
  * Passes on the events of followed requests, each under the number of its request: 1 for the first of the stream. The reader can
  * change: another one goes on where the first broke off.
@@ -51,8 +64,7 @@ export class FollowSession {
   readonly #events: FollowEvents;
   readonly #timer: NodeJS.Timeout;
   readonly #log = new FollowLog();
-  /** The numbers of requests in progress, by worker and by the number that the worker has given them. */
-  readonly #open = new Map<number, Map<number, number>>();
+  readonly #workers = new Map<number, FromWorker>();
   #requests = 0;
   #over = false;
   #reader: FollowReader | undefined;
@@ -74,9 +86,9 @@ export class FollowSession {
     this.#timer = setTimeout(() => this.#end("time"), bounds.forMs).unref();
   }
 
-  /** Whether it has a reader. */
-  get read(): boolean {
-    return this.#reader !== undefined;
+  /** Whether its reader has gone. */
+  get unread(): boolean {
+    return this.#unread !== undefined;
   }
 
   /** No event will be added. */
@@ -95,6 +107,7 @@ export class FollowSession {
     this.#reader = reader;
     before?.end();
     clearTimeout(this.#unread);
+    this.#unread = undefined;
     if (position !== undefined) this.#position = position;
     // A stream that breaks off before its first event can be resumed too.
     reader.events([{ id: this.#idOf(this.#position) }]);
@@ -112,40 +125,33 @@ export class FollowSession {
   }
 
   /** Events of this worker's requests. */
-  deliver(worker: number, batch: readonly FollowedEvents[]): void {
-    let open = this.#open.get(worker);
-    if (open === undefined) {
-      open = new Map();
-      this.#open.set(worker, open);
-    }
-    for (const { request, events, ended } of batch) {
-      const number = open.get(request) ?? this.#numberOfNew();
+  deliver(worker: number, { lost, requests }: FollowedBatch): void {
+    const from = this.#from(worker);
+    if (lost !== undefined) this.#lost(from, lost);
+    for (const { request, events, ended } of requests) {
+      from.events += events.length;
+      const number = from.open.get(request) ?? this.#begin(from, request);
       if (number === undefined) continue;
-      for (const [index, { json }] of events.entries())
-        this.#add(`{"request":${number},${json.slice(1)}`, ended && index === events.length - 1);
-      if (ended) open.delete(request);
-      else open.set(request, number);
+      for (const [index, json] of events.entries())
+        this.#add(`{"request":${number},${json.slice(1)}`, ended && index === events.length - 1 ? 1 : 0);
+      if (ended) from.open.delete(request);
     }
     this.#pump();
     this.#endIfEnough();
   }
 
-  /** Says so, and ends its requests. */
-  workerDied(worker: number): void {
-    const numbers = [...(this.#open.get(worker)?.values() ?? [])];
-    this.#open.delete(worker);
-    for (const number of numbers) {
+  /** Says so, and ends its requests. `produced`: events and requests, of which not all may have arrived. */
+  workerDied(worker: number, produced: Produced | undefined): void {
+    const from = this.#from(worker);
+    const unfinished = from.open.size;
+    if (produced !== undefined) this.#lost(from, { ...missingFrom(from, produced), inProgress: [...from.open.keys()] });
+    this.#workers.delete(worker);
+    for (const number of from.open.values()) {
       const message = { type: "requestFinished", status: null, error: "the worker that served the request has died" };
       const event = { request: number, eventStart: null, eventEnd: 0, severity: "error", message };
-      this.#add(JSON.stringify(event), true);
+      this.#add(JSON.stringify(event), 1);
     }
-    const died = {
-      type: "workerDied",
-      worker: `worker-${worker}`,
-      unfinished: numbers.length,
-      held: this.#held,
-    } as const;
-    this.#add(notice(died), false);
+    this.#add(notice({ type: "workerDied", worker: `worker-${worker}`, unfinished, held: this.#held }), 0);
     this.#pump();
     this.#endIfEnough();
   }
@@ -157,7 +163,20 @@ export class FollowSession {
     this.#events.onGone();
   }
 
+  #from(worker: number): FromWorker {
+    const from = this.#workers.get(worker) ?? { events: 0, begun: 0, open: new Map() };
+    this.#workers.set(worker, from);
+    return from;
+  }
+
   /** The number of a request that is new; undefined: there are enough. */
+  #begin(from: FromWorker, request: number): number | undefined {
+    from.begun++;
+    const number = this.#numberOfNew();
+    if (number !== undefined) from.open.set(request, number);
+    return number;
+  }
+
   #numberOfNew(): number | undefined {
     if (this.#over || this.#requests >= this.#bounds.count) return undefined;
     this.#requests++;
@@ -165,9 +184,30 @@ export class FollowSession {
     return this.#requests;
   }
 
+  /** Counts what has not arrived, with the requests of which nothing has. */
+  #lost(from: FromWorker, { events, begun, inProgress }: LostEvents): void {
+    let ended = 0;
+    const goOn = new Set(inProgress);
+    for (const request of from.open.keys())
+      if (!goOn.has(request)) {
+        from.open.delete(request);
+        ended++;
+      }
+    let gone = begun;
+    for (const request of inProgress)
+      if (!from.open.has(request)) {
+        this.#begin(from, request);
+        gone--;
+      }
+    from.begun += gone;
+    for (; gone > 0; gone--) if (this.#numberOfNew() !== undefined) ended++;
+    from.events += events;
+    if (events > 0) this.#add(notice({ type: "dropped", count: events, requests: ended }), ended, events);
+  }
+
   get #unfinished(): number {
     let sum = 0;
-    for (const { size } of this.#open.values()) sum += size;
+    for (const { open } of this.#workers.values()) sum += open.size;
     return sum;
   }
 
@@ -177,7 +217,7 @@ export class FollowSession {
 
   #end(reason: "count" | "time"): void {
     if (this.#over) return;
-    this.#add(notice({ type: "followEnded", reason, requests: this.#requests, unfinished: this.#unfinished }), false);
+    this.#add(notice({ type: "followEnded", reason, requests: this.#requests, unfinished: this.#unfinished }), 0);
     this.#stop();
     this.#pump();
   }
@@ -186,12 +226,12 @@ export class FollowSession {
     if (this.#over) return;
     this.#over = true;
     clearTimeout(this.#timer);
-    this.#open.clear();
+    this.#workers.clear();
     this.#events.onEnd();
   }
 
-  #add(json: string, last: boolean): void {
-    if (!this.#over) this.#log.add(json, last);
+  #add(json: string, ended: number, events?: number): void {
+    if (!this.#over) this.#log.add(json, ended, events);
   }
 
   /** Writes as much as the reader has room for, and ends it behind the last event. */
@@ -230,6 +270,10 @@ interface FollowEvents {
 export function positionOf(id: string, name: string): Position | undefined {
   const [, stream, event, ended] = /^([0-9a-f]+)-(\d{1,10})-(\d{1,7})$/.exec(id) ?? [];
   return stream === name ? { event: Number(event), ended: Number(ended) } : undefined;
+}
+
+function missingFrom({ events, begun }: FromWorker, produced: Produced): Produced {
+  return { events: produced.events - events, begun: produced.begun - begun };
 }
 
 function notice(message: FollowNotice): string {

@@ -16,7 +16,7 @@ import type { Chunk } from "../telemetry/otlp/messages.ts";
 import type { LoggedReasons } from "../telemetry/settings.ts";
 import type { ThreadMemory } from "../telemetry/thread-memory.ts";
 import type { TraceFilter } from "../trace/filter.ts";
-import type { FollowedEvents, FollowFilter } from "../trace/follower.ts";
+import type { FollowedBatch, FollowFilter } from "../trace/follower.ts";
 import type { PostedEvent, TraceOptions } from "../trace/tracer.ts";
 import type { Locality } from "../upstream/discovery/locality.ts";
 import type { EvictionNotice, HealthNotice } from "../upstream/endpoints/endpoint.ts";
@@ -44,6 +44,8 @@ export interface WorkerOptions {
   readonly gate: SharedArrayBuffer;
   /** Shared memory of the worker's own `LogRing`. */
   readonly logRing: SharedArrayBuffer;
+  /** Shared memory of the worker's own `FollowCounters`. */
+  readonly followCounters: SharedArrayBuffer;
   /** Undefined: the recorder is off. */
   readonly recorder?: RecorderOptions | undefined;
   /** Shared memory of the `TokenBuckets`. */
@@ -140,7 +142,7 @@ export type Notice =
   /** `event` undefined: the trace has ended. */
   | { readonly type: "trace"; readonly id: number; readonly event: PostedEvent | undefined }
   /** Events of requests that someone follows. */
-  | { readonly type: "followed"; readonly id: number; readonly batch: readonly FollowedEvents[] }
+  | { readonly type: "followed"; readonly id: number; readonly slot: number; readonly batch: FollowedBatch }
   /** Shared memory of new counters, which the main thread reads from then on. */
   | { readonly type: "series"; readonly notice: SeriesNotice }
   /** This worker has evicted an endpoint. */

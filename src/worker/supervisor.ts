@@ -23,7 +23,7 @@ import { SampleRing } from "../recorder/sample-ring.ts";
 import { type MetricsSnapshot, mergeSnapshots } from "../telemetry/metrics.ts";
 import type { Chunk } from "../telemetry/otlp/messages.ts";
 import { TICKET_PERIOD_MS, TicketSecrets } from "../tls/ticket-keys.ts";
-import type { FollowedEvents } from "../trace/follower.ts";
+import type { FollowedBatch } from "../trace/follower.ts";
 import { TraceGate } from "../trace/gate.ts";
 import type { PostedEvent } from "../trace/tracer.ts";
 import type { EvictionNotice, HealthNotice } from "../upstream/endpoints/endpoint.ts";
@@ -45,7 +45,16 @@ const RESTART_PAUSE_MS = 1000;
 const REPORT_TIMEOUT_MS = 2000;
 
 /** Options that differ from worker to worker, or that the supervisor makes. */
-type OwnOption = "index" | "gate" | "buckets" | "tickets" | "pressure" | "ownSockets" | "logRing" | "recorder";
+type OwnOption =
+  | "index"
+  | "gate"
+  | "followCounters"
+  | "buckets"
+  | "tickets"
+  | "pressure"
+  | "ownSockets"
+  | "logRing"
+  | "recorder";
 
 interface RecorderSizes {
   /** Bytes for each worker; no samples: 0. */
@@ -296,7 +305,7 @@ export class Supervisor implements WorkerEvents {
     this.hub.deliver(id, event);
   }
 
-  onFollowed({ index }: WorkerHandle, id: number, batch: readonly FollowedEvents[]): void {
+  onFollowed({ index }: WorkerHandle, id: number, batch: FollowedBatch): void {
     this.hub.deliverFollowed(id, index, batch);
   }
 
@@ -339,7 +348,7 @@ export class Supervisor implements WorkerEvents {
     this.#retired = mergeSnapshots([this.#retired, counted]);
     this.pressure.hold(index, 0);
     const orphans = [...this.#watches].filter(([, { slot }]) => this.#gate.claimant(slot) === index).map(([id]) => id);
-    this.hub.workerDied(index);
+    this.hub.workerDied(index, handle.followed);
     this.hub.abandon(orphans, "the worker that served the request has died");
     this.#events.onWorkerDeath(handle.name, error);
     const early = performance.now() - (this.#startedAt.get(index) ?? 0) < EARLY_DEATH_MS;

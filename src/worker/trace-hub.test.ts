@@ -2,6 +2,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { CelError } from "../cel/index.ts";
 import type { TraceEvent } from "../trace/events.ts";
+import { FollowCounters } from "../trace/follow-counters.ts";
+import type { FollowedBatch } from "../trace/follower.ts";
 import { MAX_WATCHERS, TraceGate } from "../trace/gate.ts";
 import type { PostedEvent } from "../trace/tracer.ts";
 import { StreamGone, TooManyTraces, TraceHub, type TraceReader } from "./trace-hub.ts";
@@ -148,6 +150,12 @@ test("an invalid expression and one session too many are rejected and free their
 
 const FOLLOW = { count: 2, forMs: 60_000, options: { reveal: false, maxBodyBytes: 0 }, filter: { functions: "" } };
 
+/** A message with events of one request. */
+const batchOf = (request: number, events: readonly PostedEvent[], ended: boolean): FollowedBatch => ({
+  length: 0,
+  requests: [{ request, events: events.map(({ json }) => json), ended }],
+});
+
 /** Reads as a follower does: each call takes room. */
 class FollowReader {
   onDrain: (() => void) | undefined;
@@ -186,7 +194,9 @@ test("a follower that leaves and does not come back within 10 s frees its slot",
   t.mock.timers.enable({ apis: ["setTimeout"] });
   const { gate, hub, sent } = setUp();
   const reader = new FollowReader();
-  const handle = await hub.follow(FOLLOW, reader);
+  const opening = hub.follow(FOLLOW, reader);
+  assert.equal(reader.id, "", "the reader is not told to begin before the workers know");
+  const handle = await opening;
   assert.equal(gate.armed, true);
   handle.close();
   handle.close();
@@ -203,11 +213,11 @@ test("a follower that comes back goes on after the event that it names, and stay
   const { hub, event } = setUp();
   const reader = new FollowReader();
   const handle = await hub.follow(FOLLOW, reader);
-  hub.deliverFollowed(1, 0, [{ request: 1, events: [event("a"), event("b")], ended: true }]);
+  hub.deliverFollowed(1, 0, batchOf(1, [event("a"), event("b")], true));
   const { id } = reader;
-  hub.deliverFollowed(1, 0, [{ request: 2, events: [event("a")], ended: false }]);
+  hub.deliverFollowed(1, 0, batchOf(2, [event("a")], false));
   handle.close();
-  hub.deliverFollowed(1, 0, [{ request: 2, events: [event("b")], ended: false }]);
+  hub.deliverFollowed(1, 0, batchOf(2, [event("b")], false));
   // Once more before anything has arrived.
   const empty = new FollowReader();
   empty.room = 1;
@@ -215,7 +225,7 @@ test("a follower that comes back goes on after the event that it names, and stay
   const again = new FollowReader();
   hub.resume(empty.id, again);
   t.mock.timers.tick(20_000);
-  hub.deliverFollowed(1, 0, [{ request: 2, events: [event("c")], ended: true }]);
+  hub.deliverFollowed(1, 0, batchOf(2, [event("c")], true));
   assert.deepEqual(again.seen, ["2 a", "2 b", "2 c", END]);
   assert.equal(again.ended, true);
 });
@@ -224,9 +234,9 @@ test("an end that did not arrive can be read again; after it there is nothing", 
   const { hub, event } = setUp();
   const reader = new FollowReader();
   const handle = await hub.follow({ ...FOLLOW, count: 1 }, reader);
-  hub.deliverFollowed(1, 0, [{ request: 1, events: [event("a")], ended: false }]);
+  hub.deliverFollowed(1, 0, batchOf(1, [event("a")], false));
   const { id } = reader;
-  hub.deliverFollowed(1, 0, [{ request: 1, events: [event("b")], ended: true }]);
+  hub.deliverFollowed(1, 0, batchOf(1, [event("b")], true));
   handle.close();
   const again = new FollowReader();
   hub.resume(id, again);
@@ -238,13 +248,13 @@ test("who comes back takes over from a connection that has not ended yet", async
   const { hub, event } = setUp();
   const first = new FollowReader();
   const handle = await hub.follow(FOLLOW, first);
-  hub.deliverFollowed(1, 0, [{ request: 1, events: [event("a")], ended: false }]);
+  hub.deliverFollowed(1, 0, batchOf(1, [event("a")], false));
   const second = new FollowReader();
   hub.resume(first.id, second);
   assert.equal(first.ended, true);
   handle.close();
   first.drain(1);
-  hub.deliverFollowed(1, 0, [{ request: 1, events: [event("b")], ended: false }]);
+  hub.deliverFollowed(1, 0, batchOf(1, [event("b")], false));
   assert.deepEqual(first.seen, ["1 a"]);
   assert.deepEqual(second.seen, ["1 b"]);
 });
@@ -253,7 +263,7 @@ test("an id of another stream, or that this one has never given, is not resumed"
   const { hub } = setUp();
   const reader = new FollowReader();
   await hub.follow(FOLLOW, reader);
-  hub.workerDied(0);
+  hub.workerDied(0, new FollowCounters());
   const [name] = reader.id.split("-");
   for (const id of ["", "x", "0-1-0", `${name}-99-0`, `${name}-1-1`, `${name}--1-0`])
     assert.throws(() => hub.resume(id, new FollowReader()), StreamGone, id);
@@ -274,13 +284,13 @@ test("after the last request that is wanted, no worker begins another, and those
   const { gate, hub, event, sent } = setUp();
   const reader = new FollowReader();
   await hub.follow(FOLLOW, reader);
-  hub.deliverFollowed(1, 0, [{ request: 1, events: [event("a")], ended: false }]);
+  hub.deliverFollowed(1, 0, batchOf(1, [event("a")], false));
   assert.equal(gate.waits(0), true);
-  hub.deliverFollowed(1, 1, [{ request: 1, events: [event("a"), event("b")], ended: true }]);
+  hub.deliverFollowed(1, 1, batchOf(1, [event("a"), event("b")], true));
   assert.equal(gate.waits(0), false);
-  hub.deliverFollowed(1, 1, [{ request: 2, events: [event("too many")], ended: true }]);
+  hub.deliverFollowed(1, 1, batchOf(2, [event("too many")], true));
   assert.equal(reader.ended, false);
-  hub.deliverFollowed(1, 0, [{ request: 1, events: [event("b")], ended: true }]);
+  hub.deliverFollowed(1, 0, batchOf(1, [event("b")], true));
   assert.deepEqual(reader.seen, ["1 a", "2 a", "2 b", "1 b", END]);
   assert.equal(reader.ended, true);
   assert.deepEqual(sent, ["follow 1 0", "unwatch 1"]);
@@ -291,10 +301,10 @@ test("the death of a worker ends its requests, and is said", async () => {
     const { hub, event } = setUp();
     const reader = new FollowReader();
     await hub.follow({ ...FOLLOW, filter: { functions: "", where } }, reader);
-    for (const worker of [0, 1]) hub.deliverFollowed(1, worker, [{ request: 1, events: [event("a")], ended: false }]);
-    hub.workerDied(0);
+    for (const worker of [0, 1]) hub.deliverFollowed(1, worker, batchOf(1, [event("a")], false));
+    hub.workerDied(0, new FollowCounters());
     // Its replacement counts from 1 again.
-    hub.deliverFollowed(1, 1, [{ request: 1, events: [event("b")], ended: true }]);
+    hub.deliverFollowed(1, 1, batchOf(1, [event("b")], true));
     const said = `- workerDied {"worker":"worker-0","unfinished":1,"held":${where !== undefined}}`;
     assert.deepEqual(reader.seen, ["1 a", "2 a", "1 requestFinished", said, "2 b", END]);
   }
@@ -306,12 +316,56 @@ test("what a slow follower misses is counted, and the end waits for it", async (
   await hub.follow(FOLLOW, reader);
   reader.room = 1;
   const events = [event("a"), event("b", "x".repeat(3 * 1024 * 1024))];
-  hub.deliverFollowed(1, 0, [{ request: 1, events: [event("a")], ended: false }]);
-  hub.deliverFollowed(1, 0, [{ request: 1, events, ended: true }]);
-  hub.deliverFollowed(1, 0, [{ request: 2, events, ended: true }]);
+  hub.deliverFollowed(1, 0, batchOf(1, [event("a")], false));
+  hub.deliverFollowed(1, 0, batchOf(1, events, true));
+  hub.deliverFollowed(1, 0, batchOf(2, events, true));
   assert.equal(reader.ended, false);
   assert.deepEqual(reader.seen, ["1 a"]);
   reader.drain(2);
   assert.deepEqual(reader.seen.slice(1), ['- dropped {"count":2,"requests":1}', "2 a", "2 b", END]);
   assert.equal(reader.ended, true);
+});
+
+test("what a worker had no room for is said in front of what follows, and its requests end", async () => {
+  const { hub, event } = setUp();
+  const reader = new FollowReader();
+  await hub.follow({ ...FOLLOW, count: 6 }, reader);
+  for (const request of [1, 2]) hub.deliverFollowed(1, 0, batchOf(request, [event("a")], false));
+  // The second has ended, and three have begun, of which one goes on.
+  const lost = { events: 20, begun: 3, inProgress: [1, 4] };
+  hub.deliverFollowed(1, 0, { ...batchOf(1, [event("z")], true), lost });
+  hub.deliverFollowed(1, 0, batchOf(4, [event("z")], true));
+  hub.deliverFollowed(1, 0, batchOf(6, [event("a")], true));
+  const dropped = '- dropped {"count":20,"requests":3}';
+  const end = END.replace("2", "6");
+  assert.deepEqual(reader.seen, ["1 a", "2 a", dropped, "1 z", "3 z", "6 a", end]);
+});
+
+test("what a dead worker had produced and not sent is counted, with requests of which nothing has arrived", async () => {
+  const { hub, event } = setUp();
+  const reader = new FollowReader();
+  await hub.follow({ ...FOLLOW, count: 4 }, reader);
+  const counters = new FollowCounters();
+  const worker = counters.begin(0, 1);
+  for (let request = 1; request <= 3; request++) worker.begun();
+  worker.produced(10);
+  hub.deliverFollowed(1, 0, batchOf(1, [event("a"), event("b")], false));
+  hub.workerDied(0, counters);
+  hub.deliverFollowed(1, 1, batchOf(1, [event("a")], true));
+  const said = [
+    '- dropped {"count":8,"requests":2}',
+    "1 requestFinished",
+    '- workerDied {"worker":"worker-0","unfinished":1,"held":false}',
+  ];
+  assert.deepEqual(reader.seen, ["1 a", "1 b", ...said, "4 a", END.replace("2", "4")]);
+});
+
+test("counters that an earlier follower has left in its slot are not those of this one", async () => {
+  const { hub } = setUp();
+  const reader = new FollowReader();
+  const counters = new FollowCounters();
+  counters.begin(0, 99).produced(7);
+  await hub.follow(FOLLOW, reader);
+  hub.workerDied(0, counters);
+  assert.deepEqual(reader.seen, ['- workerDied {"worker":"worker-0","unfinished":0,"held":false}']);
 });

@@ -5,7 +5,8 @@
  */
 import { randomBytes } from "node:crypto";
 import { compileFilter, type TraceFilter } from "../trace/filter.ts";
-import type { FollowedEvents, FollowFilter } from "../trace/follower.ts";
+import type { FollowCounters } from "../trace/follow-counters.ts";
+import type { FollowedBatch, FollowFilter } from "../trace/follower.ts";
 import { MAX_WATCHERS, type TraceGate } from "../trace/gate.ts";
 import type { PostedEvent, TraceOptions } from "../trace/tracer.ts";
 
@@ -110,10 +111,10 @@ export class TraceHub {
       },
     );
     this.#followers.set(id, { slot, session });
-    const handle = session.attach(reader);
     await this.#control.follow(id, slot, filter, options);
     if (!session.over) this.#gate.arm(slot);
-    return handle;
+    // Last: it tells the reader that requests are followed now.
+    return session.attach(reader);
   }
 
   /** Goes on with a stream, for a reader that has received it up to the event with this id. @throws StreamGone */
@@ -128,20 +129,22 @@ export class TraceHub {
   }
 
   /** Passes on events that a worker has for follower `id`. */
-  deliverFollowed(id: number, worker: number, batch: readonly FollowedEvents[]): void {
+  deliverFollowed(id: number, worker: number, batch: FollowedBatch): void {
     this.#followers.get(id)?.session.deliver(worker, batch);
   }
 
-  /** Tells all followers. */
-  workerDied(worker: number): void {
-    for (const { session } of [...this.#followers.values()]) session.workerDied(worker);
+  /** Tells all followers. `counters`: of the worker. */
+  workerDied(worker: number, counters: FollowCounters): void {
+    for (const [id, { slot, session }] of [...this.#followers])
+      session.workerDied(worker, counters.producedBy(slot, id));
   }
 
   #freeSlot(): number {
     const used = new Set([...this.#watchers.values(), ...this.#followers.values()].map(({ slot }) => slot));
     let slot = 0;
     while (used.has(slot)) slot++;
-    const unread = slot < MAX_WATCHERS ? undefined : [...this.#followers.values()].find(({ session }) => !session.read);
+    const unread =
+      slot < MAX_WATCHERS ? undefined : [...this.#followers.values()].find(({ session }) => session.unread);
     if (unread !== undefined) {
       unread.session.giveUp();
       return unread.slot;

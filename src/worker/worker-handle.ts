@@ -1,7 +1,8 @@
 import type { Worker } from "node:worker_threads";
 import { CounterMemory } from "../telemetry/metrics.ts";
 import type { Chunk } from "../telemetry/otlp/messages.ts";
-import type { FollowedEvents } from "../trace/follower.ts";
+import { FollowCounters } from "../trace/follow-counters.ts";
+import type { FollowedBatch } from "../trace/follower.ts";
 import type { PostedEvent } from "../trace/tracer.ts";
 import type { EvictionNotice, HealthNotice } from "../upstream/endpoints/endpoint.ts";
 import { LogRing } from "./log-ring.ts";
@@ -27,7 +28,7 @@ export interface WorkerEvents {
   /** An event of trace session `id` as JSON; undefined: the trace has ended. */
   onTrace(id: number, event: PostedEvent | undefined): void;
   /** Events of requests that follower `id` follows. */
-  onFollowed(handle: WorkerHandle, id: number, batch: readonly FollowedEvents[]): void;
+  onFollowed(handle: WorkerHandle, id: number, batch: FollowedBatch): void;
   /** The worker has evicted an endpoint. */
   onEvicted(handle: WorkerHandle, notice: EvictionNotice): void;
   /** An active health check of the worker has changed the state of an endpoint. */
@@ -54,6 +55,8 @@ export class WorkerHandle {
   readonly name: string;
   /** The thread's counters, in shared memory that outlives it. */
   readonly counters = new CounterMemory();
+  /** What followers have got from the thread, in shared memory too. */
+  readonly followed = new FollowCounters();
   readonly #worker: Worker;
   readonly #logRing = new LogRing();
   readonly #pending = new Map<number, PendingCommand>();
@@ -65,11 +68,12 @@ export class WorkerHandle {
   #ended: Error | undefined;
 
   /** `thread` is a new thread; it starts work with the options, its first message. */
-  constructor(thread: Worker, options: Omit<WorkerOptions, "logRing">, events: WorkerEvents) {
+  constructor(thread: Worker, options: Omit<WorkerOptions, "logRing" | "followCounters">, events: WorkerEvents) {
     this.index = options.index;
     this.name = `worker-${options.index}`;
     this.#worker = thread;
-    thread.postMessage({ ...options, logRing: this.#logRing.memory } satisfies WorkerOptions);
+    const own = { logRing: this.#logRing.memory, followCounters: this.followed.memory };
+    thread.postMessage({ ...options, ...own } satisfies WorkerOptions);
     this.#worker.on("message", (notice: Notice) => this.#receive(notice, events));
     this.#worker.on("error", (error) => {
       this.#failure = error;
@@ -131,6 +135,7 @@ export class WorkerHandle {
         events.onTrace(notice.id, notice.event);
         return;
       case "followed":
+        this.followed.received(notice.slot, notice.batch.length);
         events.onFollowed(this, notice.id, notice.batch);
         return;
       case "series":

@@ -33,6 +33,7 @@ import { CustomLabels } from "../telemetry/custom-labels.ts";
 import { Metrics } from "../telemetry/metrics.ts";
 import { readThreadMemory } from "../telemetry/thread-memory.ts";
 import { TicketSecrets } from "../tls/ticket-keys.ts";
+import { FollowCounters } from "../trace/follow-counters.ts";
 import { TraceGate } from "../trace/gate.ts";
 import { sensitiveHeaders } from "../trace/redaction.ts";
 import { fetchThrough } from "../upstream/callouts/fetch.ts";
@@ -129,6 +130,7 @@ function main(port: NonNullable<typeof parentPort>, options: WorkerOptions): voi
 
   // ── the services that all requests of this worker share ──
   // While no watch is armed, tracing costs a request one load from shared memory.
+  const followed = new FollowCounters(options.followCounters);
   const watchers = new Watchers(new TraceGate(options.gate, options.index), (id, event) =>
     notify({ type: "trace", id, event }),
   );
@@ -152,7 +154,7 @@ function main(port: NonNullable<typeof parentPort>, options: WorkerOptions): voi
     traceLog: new TraceLog(output),
     log,
     accessLog: new AccessLog(output, batch, options.logReasons),
-    recorder: options.recorder && recorderOf(options.recorder),
+    recorder: options.recorder && recorderOf(options.recorder, options.index),
     exports: chunks,
     sensitive: sensitiveHeaders(options.sensitiveHeaders),
     policies: {
@@ -205,7 +207,9 @@ function main(port: NonNullable<typeof parentPort>, options: WorkerOptions): voi
     abort: () => plane.abort(),
     watch: ({ id, slot, filter, options }) => watchers.add(id, slot, filter, options),
     follow: ({ id, slot, filter, options }) =>
-      watchers.follow(id, slot, filter, options, (batch) => notify({ type: "followed", id, batch })),
+      watchers.follow({ id, slot }, filter, options, followed.begin(slot, id), (batch) =>
+        notify({ type: "followed", id, slot, batch }),
+      ),
     unwatch: ({ id }) => watchers.remove(id),
     logFilter({ filter }) {
       output.filter = parseLogFilter(filter);
@@ -259,7 +263,7 @@ function makeLabels({ metricLabels, customFunctions }: WorkerOptions): CustomLab
 const port = parentPort;
 port?.once("message", (options: WorkerOptions) => main(port, options));
 
-function recorderOf({ memory, samples, sampleKey, clientAddress }: RecorderOptions): Recorder {
+function recorderOf({ memory, samples, sampleKey, clientAddress }: RecorderOptions, worker: number): Recorder {
   const sampler = samples && new Sampler(new SampleRing(samples), sampleKey);
-  return new Recorder(new RecorderMemory(memory), clientAddress, sampler);
+  return new Recorder(new RecorderMemory(memory), worker, clientAddress, sampler);
 }

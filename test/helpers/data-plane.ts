@@ -149,7 +149,7 @@ export class TestPlane {
       traceLog: new TraceLog(output),
       log: output.logger("proxy"),
       accessLog: new AccessLog(output, new LineList(this.lines), "full"),
-      recorder: new Recorder(this.records),
+      recorder: new Recorder(this.records, 0),
       exports: { add: (_exporter, entry) => this.exported.push(entry) },
       sensitive: sensitiveHeaders([]),
       policies: {

@@ -2,7 +2,7 @@ import type { OwnSockets } from "../../src/base/own-sockets.ts";
 import type { PackedIr } from "../../src/ir/packed-ir.ts";
 import type { Overload } from "../../src/proxy/overload/overload.ts";
 import { Records, type RequestRecord } from "../../src/recorder/records.ts";
-import { renderPrometheus } from "../../src/telemetry/prometheus.ts";
+import { renderMetrics } from "../../src/telemetry/prometheus.ts";
 import type { TraceMessage } from "../../src/trace/events.ts";
 import type { TraceOptions } from "../../src/trace/tracer.ts";
 import type { EndpointStats } from "../../src/upstream/endpoints/endpoints.ts";
@@ -87,7 +87,7 @@ export class LocalGateway {
   }
 
   metricsText(): string {
-    return renderPrometheus(this.#plane.metrics.snapshot(), [], []);
+    return renderMetrics(this.#plane.metrics.snapshot(), []);
   }
 
   /** Waits until `condition` holds. Rejects after a bounded time. */

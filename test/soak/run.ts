@@ -1,5 +1,5 @@
 /**
- * npm run soak [-- --minutes N]
+ * npm run soak [-- --minutes N]      and, of the flight recorder, npm run soak -- recorder; see recorder.ts
  * Ten minutes of mixed traffic through a gateway process with two workers, while its configuration and certificate change, workers
  * are killed and, in the last fifth, the process is replaced by another one. Fails when a request fails that was not on a killed
  * worker. Prints the number of requests by kind, and how memory grew.
@@ -16,6 +16,7 @@ import { TestCa } from "../helpers/certificates.ts";
 import { TestGateway } from "../helpers/gateway.ts";
 import { type Backends, startBackends } from "./backends.ts";
 import { grpc, http1, http2, type Ports, type Soak, slowReader, slowSender, tcp, webSocket } from "./clients.ts";
+import { soakRecorder } from "./recorder.ts";
 import { type Failure, Tally } from "./tally.ts";
 
 const WORKERS = 2;
@@ -31,10 +32,16 @@ interface AllPorts extends Ports {
   readonly extra: number;
 }
 
-const { values } = parseArgs({ options: { minutes: { type: "string", default: "10" } } });
-const minutes = Number(values.minutes);
+const { values, positionals } = parseArgs({ allowPositionals: true, options: { minutes: { type: "string" } } });
+const [what, ...others] = positionals;
+if (others.length > 0 || (what !== undefined && what !== "recorder"))
+  throw new Error(
+    `unknown soak ${positionals.join(" ")}; there is "recorder", and without a name the one with mixed traffic`,
+  );
+const minutes = Number(values.minutes ?? (what === undefined ? 10 : 1));
 if (!(minutes > 0))
   throw new Error(`--minutes must be a number above 0, for example --minutes 2; it is ${values.minutes}`);
+if (what === "recorder") process.exit((await soakRecorder(minutes)) ? 0 : 1);
 const totalMs = minutes * 60_000;
 const killEveryMs = Math.max(10_000, totalMs / 20);
 const replaceEveryMs = Math.max(8000, totalMs / 40);

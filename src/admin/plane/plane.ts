@@ -1,5 +1,6 @@
 import type { RecordAnswer, RecordQuery } from "../../recorder/records.ts";
 import type { Explanation } from "../../rehearsal/explanation.ts";
+import type { MetricsFormat } from "../../telemetry/prometheus.ts";
 import type { ConfigStatus } from "./config-status.ts";
 
 /**
@@ -56,8 +57,8 @@ export interface AdminPlane {
   heapProfile(): Promise<Uint8Array>;
   /** Requests and connections in progress. */
   tasks(): Promise<unknown>;
-  /** The Prometheus text format. */
-  metricsText(): Promise<string>;
+  /** All metrics. OpenMetrics has exemplars, which cost a search of the kept records. */
+  metricsText(format: MetricsFormat): Promise<string>;
   /** Names of pending startup tasks; empty = ready. */
   pending(): readonly string[];
   /** Whether the graceful shutdown has begun. */

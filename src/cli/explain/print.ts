@@ -15,20 +15,32 @@ export async function printExplanation(
   json: boolean,
   context: Context,
 ): Promise<number> {
-  const { method, target, url } = factsOfRequest(request);
-  const title = target === "" ? url.href : `${method} ${redactTarget(target, SECRET_PARAMETERS)}`;
-  const [passed, refused] = url.protocol === "udp:" ? ["forwarded", "dropped"] : ["connected", "refused"];
-  await print(explanation, { title, passed, refused, about: [] }, json, context);
-  return explanation.outcomes.every((outcome) => outcome.refused) ? 1 : 0;
+  await print(explanation, () => linesOfExplanation(explanation, request), json, context);
+  return explanation.outcomes.every(({ refused }) => refused) ? 1 : 0;
 }
 
-/** Prints what happened to the request, connection or session of a record. `pod`: where it was. */
-export async function printRecorded(
-  explanation: Explanation & { readonly record: RequestRecord; readonly pod?: string },
+/** The explanation of a request, connection or session that is over. `pod`: where it was. */
+type RecordedExplanation = Explanation & { readonly record: RequestRecord; readonly pod?: string };
+
+/** Prints what happened, as a tree or as JSON. */
+export async function printRecorded(explanation: RecordedExplanation, json: boolean, context: Context): Promise<void> {
+  await print(explanation, () => linesOfRecorded(explanation), json, context);
+}
+
+async function print(
+  explanation: Explanation,
+  lines: () => Promise<StepLine[]>,
   json: boolean,
   context: Context,
 ): Promise<void> {
-  const { record, generation, alike = 1, pod } = explanation;
+  if (json) return await writeJson(context, explanation);
+  const { writeLines } = await import("../runner/screen.ts");
+  await writeLines(context, await lines());
+}
+
+async function linesOfRecorded(explanation: RecordedExplanation): Promise<StepLine[]> {
+  const { linesOf } = await import("../../report/step-lines.ts");
+  const { record, generation, alike = 1, pod, outcomes, omitted = 0 } = explanation;
   const { kind = "request", method = kind, host = "", path, time, id, traceId, worker, number } = record;
   const facts = [
     `at ${time}`,
@@ -37,46 +49,50 @@ export async function printRecorded(
     ...(id === undefined ? [] : [`id ${id}`]),
     ...(traceId === undefined ? [] : [`trace ${traceId}`]),
   ];
-  const about = [
-    facts.join(" · "),
+  const remarks = [
+    ...(alike > 1 ? [`${alike} records have this id; this is the newest, and tgctl recent --id lists all`] : []),
     ...(record.generation === generation
       ? []
-      : [`configuration ${record.generation} was in effect then, now it is ${generation}`]),
-    ...(alike > 1 ? [`${alike} records have this id; this is the newest, and tgctl recent --id lists all`] : []),
+      : [
+          `configuration ${record.generation} was in effect then; it is explained with ${generation}, which is in effect now`,
+        ]),
+    ...(omitted > 0
+      ? ["what is not recorded leaves too many ways open; supply some of it to see which one it was"]
+      : []),
   ];
-  const title = `${method} ${host}${path}`.trimEnd();
-  await print(explanation, { title, passed: "ended", refused: "no response", about }, json, context);
-}
-
-/** What the first lines of an outcome say. */
-interface Heading {
-  readonly title: string;
-  /** What stands for the status if there is none. */
-  readonly passed: string;
-  readonly refused: string;
-  /** Further lines. */
-  readonly about: readonly string[];
-}
-
-async function print(explanation: Explanation, heading: Heading, json: boolean, context: Context): Promise<void> {
-  if (json) return await writeJson(context, explanation);
-  const { writeLines } = await import("../runner/screen.ts");
-  await writeLines(context, await linesOfExplanation(explanation, heading));
+  return outcomes.flatMap((outcome) => {
+    const { given, status, refused } = outcome;
+    const title = `${method} ${host}${path}`.trimEnd();
+    const result = status ?? (refused ? "no response" : "ended");
+    const follows = Object.entries(given).map(([name, value]) => givenText(name, value));
+    const head = [
+      summaryOf(outcome, `${title} → ${result}`),
+      facts.join(" · "),
+      ...remarks,
+      ...(follows.length === 0 ? [] : [`it follows that ${follows.join(", ")}`]),
+      ...lackingOf(outcome),
+    ];
+    return [...head.map((text) => ({ depth: 0, text })), ...linesOf(outcome.steps)];
+  });
 }
 
 /** The trees of the outcomes, one below the other; each without the first steps that it shares with the previous one. */
 async function linesOfExplanation(
   { outcomes, omitted = 0 }: Explanation,
-  { title, passed, refused, about }: Heading,
+  request: WrittenRequest,
 ): Promise<StepLine[]> {
   const { linesOf, titleOf } = await import("../../report/step-lines.ts");
+  const { method, target, url } = factsOfRequest(request);
+  const title = target === "" ? url.href : `${method} ${redactTarget(target, SECRET_PARAMETERS)}`;
+  const [passed, refused] = url.protocol === "udp:" ? ["forwarded", "dropped"] : ["connected", "refused"];
   const lines = outcomes.flatMap((outcome, i): StepLine[] => {
     const { steps, status } = outcome;
     const result = status ?? (outcome.refused ? refused : passed);
     const common = commonSteps(steps, outcomes[i - 1]?.steps ?? []);
     const last = steps[common - 1];
+    const head = [...conditionOf(outcome), summaryOf(outcome, `${title} → ${result}`), ...lackingOf(outcome)];
     return [
-      ...[...headOf(outcome, `${title} → ${result}`), ...about].map((text) => ({ depth: 0, text })),
+      ...head.map((text) => ({ depth: 0, text })),
       ...(last === undefined
         ? []
         : [{ depth: 0, result: "skipped", text: `as above, up to ${titleOf(last)}` } as const]),
@@ -97,19 +113,24 @@ function commonSteps(steps: readonly Step[], before: readonly Step[]): number {
   return count === 1 && steps[0]?.steps.length === 0 ? 0 : count;
 }
 
-/** What it was given, if anything, and the summary. */
-function headOf({ given, share, needs = [], route, endpoint, error }: ExplainedOutcome, result: string): string[] {
+/** What the outcome was given, if anything. */
+function conditionOf({ given, share }: ExplainedOutcome): string[] {
+  const assumed = Object.entries(given).map(([name, value]) => givenText(name, value));
+  const percent = share === 1 ? "" : ` (${Number((share * 100).toFixed(2))} % of requests)`;
+  return assumed.length === 0 ? [] : [`if ${assumed.join(", ")}${percent}:`];
+}
+
+function summaryOf({ route, endpoint, error }: ExplainedOutcome, result: string): string {
   const parts = [
     result,
     ...(route === undefined ? [] : [`route ${route}`]),
     ...(endpoint === undefined ? [] : [`endpoint ${endpoint}`]),
     ...(error === undefined ? [] : [error]),
   ];
-  const assumed = Object.entries(given).map(([name, value]) => givenText(name, value));
-  const percent = share === 1 ? "" : ` (${Number((share * 100).toFixed(2))} % of requests)`;
-  return [
-    ...(assumed.length === 0 ? [] : [`if ${assumed.join(", ")}${percent}:`]),
-    parts.join(" · "),
-    ...new Set(needs.map(({ what, supply }) => `not known: ${what}; ${supply}`)),
-  ];
+  return parts.join(" · ");
+}
+
+/** What is not known, and how to supply it. */
+function lackingOf({ needs = [] }: ExplainedOutcome): string[] {
+  return [...new Set(needs.map(({ what, supply }) => `not known: ${what}; ${supply}`))];
 }

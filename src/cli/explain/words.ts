@@ -1,11 +1,11 @@
 /** What `tracegate explain` and `tgctl explain` have in common: options, the request after `--`, and mistakes in them. */
-import { fieldsOf, jsonOf } from "../../base/fields.ts";
+import { type Fields, fieldsOf, jsonOf } from "../../base/fields.ts";
 import { ASSUME_SUMMARY, readAssumptions, splitAssumption } from "../../rehearsal/assumptions.ts";
-import { requestOf } from "../../rehearsal/curl.ts";
+import { hasUrl, knownPartsOf, requestOf } from "../../rehearsal/curl.ts";
 import type { ExplainRefusal } from "../../rehearsal/explanation.ts";
 import { BadFacts, factsOfRequest } from "../../rehearsal/facts.ts";
 import { assumedByFile } from "../../rehearsal/named-file.ts";
-import type { Question } from "../../rehearsal/question.ts";
+import type { Question, RecordedQuestion } from "../../rehearsal/question.ts";
 import type { OptionSpecs } from "../runner/define-command.ts";
 import { CliError, usage } from "../runner/errors.ts";
 import { OUTPUT_OPTION } from "../runner/output-option.ts";
@@ -32,14 +32,41 @@ export function questionOf(
   try {
     const request = requestOf(words, source);
     factsOfRequest(request);
-    const assumed = Object.fromEntries(
-      assume.map(splitAssumption).map(([name, value]) => [name, assumedByFile(name, value)]),
-    );
-    readAssumptions(assumed);
+    const assumed = assumedOf(assume);
     return { request, ...(assume.length > 0 && { assume: assumed }) };
   } catch (error) {
     throw asUsage(error);
   }
+}
+
+/** The question about a request that is over, with what its record does not hold. Throws as `questionOf`. */
+export function recordedQuestionOf(
+  id: string,
+  words: readonly string[],
+  { assume, source }: { readonly assume: readonly string[]; readonly source: string | undefined },
+): RecordedQuestion {
+  try {
+    return { id, request: knownPartsOf(words, source), assume: assumedOf(assume) };
+  } catch (error) {
+    throw asUsage(error);
+  }
+}
+
+/** Whether the words after `--` are a request. Throws usage errors. */
+export function areRequest(words: readonly string[]): boolean {
+  try {
+    return hasUrl(words);
+  } catch (error) {
+    throw asUsage(error);
+  }
+}
+
+function assumedOf(assume: readonly string[]): Fields {
+  const assumed = Object.fromEntries(
+    assume.map(splitAssumption).map(([name, value]) => [name, assumedByFile(name, value)]),
+  );
+  readAssumptions(assumed);
+  return assumed;
 }
 
 /** A mistake in the request or in what is assumed is one on the command line. */

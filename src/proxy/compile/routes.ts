@@ -52,7 +52,7 @@ interface Owner {
   readonly before: KnownRoutes | undefined;
 }
 
-export type RouteServices = Pick<Services, "metrics" | "fitsRedacted">;
+export type RouteServices = Pick<Services, "metrics" | "unknownValues">;
 
 export class Routes {
   /** For the next configuration to take over. */
@@ -80,7 +80,7 @@ export class Routes {
     const known = new KnownRoutes();
     const name = `${key} ${JSON.stringify(labels)}`;
     this.#owners.set(key, {
-      router: new RouterBuilder(this.#services.fitsRedacted),
+      router: new RouterBuilder(this.#services.unknownValues),
       labels,
       known,
       before: this.#before?.routes.get(name),

@@ -35,16 +35,21 @@ class BoundedPattern implements Pattern {
   }
 }
 
-/** Whether a redacted value, which is not known, fits a condition; only in rehearsals. */
-export type FitsRedacted = (of: "header" | "query", wanted: ValueMatch) => boolean;
+/** What is not known of the values that routes match on; only in rehearsals. */
+export interface UnknownValues {
+  /** Whether a value that is not known fits a condition. */
+  fits(of: "header" | "query", wanted: ValueMatch): boolean;
+  /** Whether a request in which it is absent may have had this header field or query parameter. */
+  mayHave(of: "header" | "query", name: string): boolean;
+}
 
 /** Compiles each distinct pattern once: thousands of routes often share a few. */
 export class Patterns {
-  readonly fitsRedacted: FitsRedacted | undefined;
+  readonly unknown: UnknownValues | undefined;
   readonly #compiled = new Map<string, Pattern>();
 
-  constructor(fitsRedacted?: FitsRedacted) {
-    this.fitsRedacted = fitsRedacted;
+  constructor(unknown?: UnknownValues) {
+    this.unknown = unknown;
   }
 
   /** Throws an error that begins with `where` when `source` is not RE2 syntax. */
@@ -67,6 +72,8 @@ export class Patterns {
 export interface Condition {
   readonly name: string;
   readonly accepts: (value: string) => boolean;
+  /** Only in rehearsals: whether a request without the value may have had one; `fits` then says whether it fits. */
+  readonly unknown: { readonly mayHave: () => boolean; readonly fits: () => boolean } | undefined;
   readonly source: ValueMatch;
 }
 
@@ -93,10 +100,21 @@ function condition(
   name: string,
   source: ValueMatch,
   accepts: Condition["accepts"],
-  { fitsRedacted }: Patterns,
+  { unknown }: Patterns,
 ): Condition {
-  if (fitsRedacted === undefined) return { name, source, accepts };
-  return { name, source, accepts: (value) => (value.includes(REDACTED) ? fitsRedacted(of, source) : accepts(value)) };
+  if (unknown === undefined) return { name, source, accepts, unknown };
+  const fits = (): boolean => unknown.fits(of, source);
+  return {
+    name,
+    source,
+    accepts: (value) => (value.includes(REDACTED) ? fits() : accepts(value)),
+    unknown: { mayHave: () => unknown.mayHave(of, name), fits },
+  };
+}
+
+/** Whether a condition is met by a request in which its value is absent. */
+export function holdsAbsent({ unknown }: Condition): boolean {
+  return unknown?.mayHave() === true && unknown.fits();
 }
 
 /**
@@ -110,7 +128,7 @@ export function headerHolds(condition: Condition, request: HttpRequest): boolean
   for (let i = 0; i < headers.length; i += 2) {
     if (headers[i] === condition.name && condition.accepts(headers[i + 1] as string)) return true;
   }
-  return false;
+  return holdsAbsent(condition);
 }
 
 /** All values of a header or pseudo header, in the order of the request. */

@@ -7,6 +7,7 @@ import {
   compileHeader,
   compileQuery,
   headerHolds,
+  holdsAbsent,
   type Pattern,
   type Patterns,
   queryValues,
@@ -82,7 +83,7 @@ export function missOf<R>(entry: Entry<R>, request: HttpRequest): number {
   for (let i = 0; i < query.length; i++) {
     const parameter = query[i] as Condition;
     const value = values.get(parameter.name);
-    if (value === undefined || !parameter.accepts(value)) return 1 + headers.length + i;
+    if (value === undefined ? !holdsAbsent(parameter) : !parameter.accepts(value)) return 1 + headers.length + i;
   }
   return FITS;
 }

@@ -4,7 +4,7 @@ import type { Names } from "../../base/sensitive-names.ts";
 import type { HttpRequest } from "../../http/message/message.ts";
 import type { PathMatch, ValueMatch } from "../../ir/ir.ts";
 import type { PrecedenceRule } from "../../ir/precedence.ts";
-import { headerValues, pathOf, queryValues } from "./condition.ts";
+import { type Condition, headerValues, pathOf, queryValues } from "./condition.ts";
 import type { Entry } from "./entry.ts";
 
 /** Values are as the request and the configuration have them; `describeCandidate` redacts and shortens them. */
@@ -12,7 +12,13 @@ export type RouteReason =
   | { readonly clause: "selected" }
   /** The route matches too, but the route with the key `winner` takes precedence. */
   | { readonly clause: "precedence"; readonly winner: string; readonly because: Because }
-  | { readonly clause: "query" | "header"; readonly wanted: ValueMatch; readonly got: readonly string[] }
+  | {
+      readonly clause: "query" | "header";
+      readonly wanted: ValueMatch;
+      readonly got: readonly string[];
+      /** It is not known whether the request had another value. */
+      readonly unknown: boolean;
+    }
   | { readonly clause: "method"; readonly wanted: string; readonly got: string }
   | { readonly clause: "path"; readonly wanted: PathMatch; readonly got: string }
   /** A value of the request is too long for a regular expression of the route. */
@@ -38,10 +44,18 @@ export function missReason<R>(entry: Entry<R>, request: HttpRequest, miss: numbe
   if (miss === "path") return { clause: "path", wanted: entry.path, got: pathOf(request) };
   if (miss === 0) return { clause: "method", wanted: entry.method ?? "", got: request.method };
   const header = entry.headers[miss - 1];
-  if (header !== undefined) return { clause: "header", wanted: header.source, got: headerValues(header.name, request) };
-  const { source, name } = entry.query[miss - 1 - entry.headers.length] as (typeof entry.query)[number];
-  const value = queryValues(request.search).get(name);
-  return { clause: "query", wanted: source, got: value === undefined ? [] : [value] };
+  if (header !== undefined) return missedValue("header", header, headerValues(header.name, request));
+  const parameter = entry.query[miss - 1 - entry.headers.length] as (typeof entry.query)[number];
+  const value = queryValues(request.search).get(parameter.name);
+  return missedValue("query", parameter, value === undefined ? [] : [value]);
+}
+
+function missedValue(
+  clause: "query" | "header",
+  { source: wanted, unknown }: Condition,
+  got: readonly string[],
+): RouteReason {
+  return { clause, wanted, got, unknown: got.length === 0 && unknown?.mayHave() === true };
 }
 
 /** Longest part of a path or value shown. */
@@ -63,12 +77,12 @@ function describeReason(reason: RouteReason, hidden: Names): string {
       return `precedence: ${reason.winner} is more specific (${describeBecause(reason.because)})`;
     case "query": {
       const { name } = reason.wanted;
-      return `query ${cut(name)}: ${valueText(reason.wanted, reason.got, SECRET_PARAMETERS.has(name))}`;
+      return `query ${cut(name)}: ${valueText(reason, SECRET_PARAMETERS.has(name))}`;
     }
     case "header": {
       const name = reason.wanted.name.toLowerCase();
       // The wanted value of such a header is a secret as well.
-      return `header ${name}: ${valueText(reason.wanted, reason.got, hidden.has(name))}`;
+      return `header ${name}: ${valueText(reason, hidden.has(name))}`;
     }
     case "method":
       return `method: ${cut(reason.got)} is not ${cut(reason.wanted)}`;
@@ -89,7 +103,14 @@ export function describeBecause(because: Because): string {
   return because.rule === "hostname" ? `hostname ${because.winner} before ${because.loser}` : because.rule;
 }
 
-function valueText({ type, value }: ValueMatch, values: readonly string[], isSecret: boolean): string {
+function valueText(
+  { wanted: { type, value }, got: values, unknown }: Extract<RouteReason, { readonly clause: "query" | "header" }>,
+  isSecret: boolean,
+): string {
+  if (unknown) {
+    if (isSecret) return "not known, and does not match here";
+    return `not known, and here ${type === "exact" ? `not ${JSON.stringify(cut(value))}` : `does not match ${cut(value)}`}`;
+  }
   if (values.length === 0) return "missing";
   if (isSecret) return `${REDACTED} does not match`;
   const shown = cut(values.map((got) => JSON.stringify(cut(redactUrls(got)))).join(", "));

@@ -3,7 +3,7 @@ import type { HttpRequest } from "../../http/message/message.ts";
 import type { Route } from "../../ir/ir.ts";
 import type { Keyed } from "../../ir/precedence.ts";
 import { Bucket, type KnownRoute, type Slot } from "./bucket.ts";
-import { type FitsRedacted, Patterns, pathOf } from "./condition.ts";
+import { Patterns, pathOf, type UnknownValues } from "./condition.ts";
 import { compileEntry, type Entry, FITS, missOf, patternFits, type Selected } from "./entry.ts";
 import { type Explanation, explain, nearestMiss } from "./explain.ts";
 import { HostIndex } from "./hosts.ts";
@@ -53,8 +53,8 @@ export class RouterBuilder<R extends Keyed> {
   readonly #prefixes = new PrefixTable<Slot<R>>();
   #bucketCount = 0;
 
-  constructor(fitsRedacted?: FitsRedacted) {
-    this.#patterns = new Patterns(fitsRedacted);
+  constructor(unknownValues?: UnknownValues) {
+    this.#patterns = new Patterns(unknownValues);
   }
 
   /**

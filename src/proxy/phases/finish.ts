@@ -4,7 +4,7 @@
  */
 import { ERRORS, type ErrorCode } from "../../base/errors.ts";
 import { grpcEndText } from "../../base/grpc-codes.ts";
-import type { Origin } from "../../base/origin.ts";
+import { formatOrigin, type Origin } from "../../base/origin.ts";
 import { type RedactedTarget, redactTarget } from "../../base/redaction.ts";
 import type { ClientConnection } from "../../http/stream.ts";
 import { shadowKey } from "../../policies/contract/shadow.ts";
@@ -20,6 +20,7 @@ import type { Result } from "../exchange/result.ts";
 import type { Services } from "../services/services.ts";
 import { isLogged, logAccess } from "../telemetry/log-access.ts";
 import { recordConnection } from "../telemetry/record-connection.ts";
+import type { RequestSpan } from "../telemetry/request-span.ts";
 import type { RequestTrace } from "../trace/request-trace.ts";
 import { type Recorded, recordRequest } from "./record-request.ts";
 import { outcomeOf } from "./request-outcome.ts";
@@ -44,10 +45,12 @@ export function finish(exchange: Over & Pick<Exchange, "close">): undefined {
   services.metrics.inFlight.count--;
   const series = seriesOf(exchange);
   count(exchange, series);
-  if (services.recorder !== undefined) {
-    recordRequest(exchange, series.placeIn(services.recorder), services.recorder);
+  const { recorder } = services;
+  if (recorder !== undefined) {
+    recordRequest(exchange, series.placeIn(recorder), recorder);
+    exchange.span?.recorded(recorder.newestId);
     // Others were sampled with their routes.
-    if (exchange.selected.route === undefined) sampleRequest(exchange, services.recorder);
+    if (exchange.selected.route === undefined) sampleRequest(exchange, recorder);
   }
   if (shadowed?.pending === undefined) report(exchange);
   else reportAfter(shadowed.pending, exchange);
@@ -113,7 +116,15 @@ function record(exchange: Told, endedAt = Date.now()): void {
   const { bind, services, span } = exchange;
   const facts = factsOf(exchange, endedAt);
   logAccess(withGrpcFailure(facts, exchange), bind, services.accessLog, exchange);
-  if (span !== undefined) span.finished(facts, exchange.grpc !== "no", exchange);
+  if (span !== undefined) finishSpan(span, facts, exchange);
+}
+
+function finishSpan(span: RequestSpan, record: AccessRecord, exchange: Told): void {
+  const { grpc, result } = exchange;
+  const origin = originOfError(result, exchange);
+  const policy = result.decider !== undefined && "policy" in result.decider ? result.decider.policy : undefined;
+  const decidedBy = origin === undefined ? policy : formatOrigin(origin);
+  span.finished({ record, grpc: grpc !== "no", decidedBy }, exchange);
 }
 
 /**

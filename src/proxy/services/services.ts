@@ -19,7 +19,7 @@ import type { Endpoint } from "../../upstream/endpoints/endpoint.ts";
 import type { Resolver } from "../../upstream/resolve/resolver.ts";
 import type { Target } from "../../upstream/settings/target.ts";
 import type { BufferBudget } from "../body/buffer-budget.ts";
-import type { FitsRedacted } from "../match/condition.ts";
+import type { UnknownValues } from "../match/condition.ts";
 import type { Overload } from "../overload/overload.ts";
 import type { ExpressionShares } from "./expression-shares.ts";
 import type { TraceLog } from "./trace-log.ts";
@@ -79,8 +79,8 @@ export interface Services {
   readonly assumedCertificate?: AssumedCertificate;
   /** What expressions cannot know of a request; only in rehearsals. */
   readonly unknowns?: Unknowns;
-  /** Whether what is redacted in a request fits a route; only in rehearsals. */
-  readonly fitsRedacted?: FitsRedacted;
+  /** What is not known of the values that routes match on; only in rehearsals. */
+  readonly unknownValues?: UnknownValues;
   readonly dynamic: DynamicEndpoints;
   /** Looks up host names of UDP backends; connection pools have their own reference to it. */
   readonly resolver: Resolver;

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { HttpRequest } from "../../http/message/message.ts";
+import { FollowCounters } from "../../trace/follow-counters.ts";
 import { TraceGate } from "../../trace/gate.ts";
 import { RequestSecrets } from "../../trace/secrets.ts";
 import { Watchers } from "./watchers.ts";
@@ -101,7 +102,7 @@ test("a watcher with a token takes no request without it", () => {
 
 test("a follower takes every request while its slot is armed, and none after", () => {
   const { gate, watchers, claim } = setUp();
-  watchers.follow(1, 0, ANY, OPTIONS, () => {});
+  watchers.follow({ id: 1, slot: 0 }, ANY, OPTIONS, new FollowCounters().begin(0, 1), () => {});
   assert.equal(claim("/"), false, "known, but not armed yet");
   gate.arm(0);
   assert.deepEqual([claim("/"), claim("/")], [true, true]);

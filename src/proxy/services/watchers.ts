@@ -4,7 +4,8 @@ import type { HttpRequest } from "../../http/message/message.ts";
 import type { Downstream } from "../../http/stream.ts";
 import { ShownVariables } from "../../telemetry/shown-variables.ts";
 import { compileFilter, type TraceFilter } from "../../trace/filter.ts";
-import { type FollowedEvents, Follower, type FollowFilter } from "../../trace/follower.ts";
+import type { FollowerCounters } from "../../trace/follow-counters.ts";
+import { type FollowedBatch, Follower, type FollowFilter } from "../../trace/follower.ts";
 import type { TraceGate } from "../../trace/gate.ts";
 import type { RequestSecrets } from "../../trace/secrets.ts";
 import { sameToken, tokenIn } from "../../trace/token.ts";
@@ -60,14 +61,14 @@ export class Watchers {
 
   /** Adds a follower, to whom `post` carries events. Does not throw, as `add`. */
   follow(
-    id: number,
-    slot: number,
+    { id, slot }: { readonly id: number; readonly slot: number },
     filter: FollowFilter,
     options: TraceOptions,
-    post: (batch: readonly FollowedEvents[]) => void,
+    counters: FollowerCounters,
+    post: (batch: FollowedBatch) => void,
   ): void {
     this.remove(id);
-    this.#followers.set(id, { slot, follower: new Follower(filter, options, post) });
+    this.#followers.set(id, { slot, follower: new Follower(filter, options, counters, post) });
   }
 
   remove(id: number): void {

@@ -6,9 +6,8 @@ import { latin1 } from "../../http/message/syntax.ts";
 import type { PathMatch } from "../../ir/ir.ts";
 import type { OutboundScope, OutboundTrace } from "../../policies/contract/types.ts";
 import type { AccessLogEdits } from "../../telemetry/access-log-edits.ts";
-import type { AccessRecord } from "../../telemetry/access-record.ts";
 import { encodeSpan } from "../../telemetry/otlp/entries.ts";
-import type { Arrived, CallFacts, Conventions } from "../../telemetry/tracing/conventions.ts";
+import type { Arrived, CallFacts, Conventions, ServerFacts } from "../../telemetry/tracing/conventions.ts";
 import { formatTraceparent, newSpanId } from "../../telemetry/tracing/traceparent.ts";
 import type { Subject } from "./subject.ts";
 
@@ -66,6 +65,7 @@ export class RequestSpan {
   #call: OpenCall | undefined;
   /** The last attempt that got a response. */
   #answered: EndedCall | undefined;
+  #recordId: string | undefined;
   /** Undefined while the request is in progress; then whether its spans are exported. */
   #kept: boolean | undefined;
 
@@ -128,6 +128,11 @@ export class RequestSpan {
     if (this.#answered !== undefined) this.#answered.grpcStatus ??= grpcStatusIn(trailers);
   }
 
+  /** The request has a record of this id. */
+  recorded(id: string): void {
+    this.#recordId = id;
+  }
+
   /** A callout, which gets its own span. */
   outbound(scope: OutboundScope): OutboundTrace {
     const spanId = newSpanId();
@@ -145,14 +150,20 @@ export class RequestSpan {
   }
 
   /** The request is over: exports the spans if the filter wants them. */
-  finished(record: AccessRecord, grpc: boolean, { variables, shown }: Subject): void {
+  finished(over: Omit<ServerFacts, "arrived" | "recordId" | "route">, { variables, shown }: Subject): void {
+    const { record } = over;
     const { edits, conventions } = this.#rules;
     const { code, reason, error = "given up" } = record;
     this.callFailed(code ?? reason, error);
     this.#kept = edits.wants(variables);
     if (!this.#kept) return;
     for (const call of this.#ended) this.#export(call);
-    const told = conventions.server({ arrived: this.#arrived, record, route: this.#route(), grpc });
+    const told = conventions.server({
+      ...over,
+      arrived: this.#arrived,
+      recordId: this.#recordId,
+      route: this.#route(),
+    });
     const { "span.name": named, ...attributes } = edits.edit({ ...told.attributes }, shown);
     const { parentId, traceState } = this.#context;
     this.#rules.export(

@@ -21,6 +21,10 @@ export interface ServerFacts {
   /** The path of the match that was chosen, such as `/shop/*`; undefined if none was. */
   readonly route: string | undefined;
   readonly grpc: boolean;
+  /** Of the flight recorder, `<worker>-<number>`; undefined if it is off. */
+  readonly recordId: string | undefined;
+  /** What has ended the request: the part of the configuration, or else the policy; undefined if the backend has. */
+  readonly decidedBy: string | undefined;
 }
 
 /** A call of the gateway, for a request. */
@@ -56,6 +60,11 @@ type SpanText = Pick<Span, "name" | "attributes" | "error">;
 export interface Conventions {
   server(facts: ServerFacts): SpanText;
   client(facts: CallFacts): SpanText;
+}
+
+/** Attributes of requests that no convention has a name for. */
+export function requestAttributes({ recordId, decidedBy }: ServerFacts): Attributes {
+  return { "tracegate.record.id": recordId, "tracegate.decided_by": decidedBy };
 }
 
 /** Attributes of calls that no convention has a name for. */

@@ -1,15 +1,17 @@
 import { recordFields } from "../access-record.ts";
-import { type Conventions, outboundAttributes } from "./conventions.ts";
+import { type Conventions, outboundAttributes, requestAttributes } from "./conventions.ts";
 
 /** The names of the access log, which resemble the HTTP conventions before they were stable. */
 export const OLD: Conventions = {
-  server({ arrived, record, route }) {
+  server(facts) {
+    const { arrived, record, route } = facts;
     const { error, ...fields } = recordFields({ ...record, traceId: undefined, spanId: undefined });
     const { method, version } = record;
     return {
       name: route === undefined ? "unknown" : `${method} ${route}`,
       attributes: {
         ...fields,
+        ...requestAttributes(facts),
         "url.scheme": arrived.scheme,
         "network.protocol.version": version?.slice("HTTP/".length),
       },

@@ -18,7 +18,14 @@ function server(
   record: Partial<AccessRecord> = {},
   { grpc = false, route = "/*", ...arrived }: Partial<Arrived & { grpc: boolean; route: string }> = {},
 ) {
-  return STABLE.server({ arrived: { ...ARRIVED, ...arrived }, record: { ...RECORD, ...record }, route, grpc });
+  return STABLE.server({
+    arrived: { ...ARRIVED, ...arrived },
+    record: { ...RECORD, ...record },
+    route,
+    grpc,
+    recordId: undefined,
+    decidedBy: undefined,
+  });
 }
 
 function client(facts: Partial<CallFacts>) {

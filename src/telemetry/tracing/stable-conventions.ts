@@ -6,7 +6,13 @@ import { grpcStatusName, SERVER_FAILURES } from "../../base/grpc-codes.ts";
 import { KNOWN_METHODS } from "../../base/http-methods.ts";
 import { recordFields } from "../access-record.ts";
 import type { Attributes } from "../otlp/entries.ts";
-import { type CallFacts, type Conventions, outboundAttributes, type ServerFacts } from "./conventions.ts";
+import {
+  type CallFacts,
+  type Conventions,
+  outboundAttributes,
+  requestAttributes,
+  type ServerFacts,
+} from "./conventions.ts";
 
 /** A method, or a class of errors, that is none of those with names. */
 const OTHER = "_OTHER";
@@ -34,6 +40,7 @@ export const STABLE: Conventions = {
         "user_agent.original": arrived.userAgent,
         ...(grpc && grpcAttributes(path, grpcStatus)),
         ...ownFields(facts),
+        ...requestAttributes(facts),
         // The status of the span has the text of errors. Refused requests are not errors of a server, and their spans have no status.
         "tracegate.error": type === undefined ? error : undefined,
       },

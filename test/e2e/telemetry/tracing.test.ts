@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import type { RecordAnswer } from "../../../src/recorder/records.ts";
 import { CHECK, CheckResponse } from "../../helpers/envoy/auth.ts";
 import { TestGateway } from "../../helpers/gateway.ts";
 import { GrpcServer } from "../../helpers/grpc-server.ts";
@@ -39,6 +40,12 @@ async function get(gateway: TestGateway, path: string, headers: Record<string, s
   const response = await fetch(`http://127.0.0.1:${gateway.port()}${path}`, { headers });
   await response.arrayBuffer();
   return response.status;
+}
+
+async function recordsOf(gateway: TestGateway, id: unknown): Promise<RecordAnswer> {
+  const response = await fetch(`${gateway.url("admin")}/requests/${id}`);
+  assert.equal(response.status, 200);
+  return (await response.json()) as RecordAnswer;
 }
 
 function byKind(entries: readonly Entry[], kind: number): Entry[] {
@@ -98,6 +105,7 @@ for (const protocol of ["grpc", "http"] as const)
       "client.address": "127.0.0.1",
       "network.protocol.version": "1.1",
       "user_agent.original": "test/1.0",
+      "tracegate.record.id": "0-1",
       user: "zoe",
     });
     assert.equal(client.name, "GET");
@@ -295,6 +303,7 @@ test("a setting keeps the old names of spans and attributes", async () => {
     "bytes.sent": "hello".length,
     "url.scheme": "http",
     "network.protocol.version": "1.1",
+    "tracegate.record.id": "0-1",
   });
   assert.equal(client?.name, `GET ${to(upstream)}`);
   assert.deepEqual(attributesOf(client?.attributes), {
@@ -307,4 +316,24 @@ test("a setting keeps the old names of spans and attributes", async () => {
   });
   assert.equal(missed?.name, "unknown");
   assert.equal((missed?.status as { code?: number } | undefined)?.code, ERROR);
+});
+
+test("a span leads to the record of its request and to the rule that decided", async () => {
+  await using upstream = await upstreamOf();
+  await using collector = await TestCollector.http();
+  const rules = [{ deny: "false" }, { deny: 'request.path == "/shop/denied"' }];
+  const config = configOf(upstream, collector, { protocol: "http" }, { policies: { authorization: { rules } } });
+  await using gateway = await TestGateway.start(config);
+  assert.equal(await get(gateway, "/shop/denied", { traceparent: PARENT, "x-request-id": "the-first" }), 403);
+  assert.equal(await get(gateway, "/shop/fine", { traceparent: PARENT }), 200);
+  const spans = byKind(await collector.until((all) => byKind(all, SERVER).length === 2), SERVER);
+  const [denied = {}, fine = {}] = spans.map(({ attributes }) => attributesOf(attributes));
+  const rule = "binds[0].listeners[0].routes[0].policies.authorization.rules[1]";
+  assert.deepEqual([denied["tracegate.decided_by"], denied.reason], [rule, "Authorization"]);
+  assert.equal(fine["tracegate.decided_by"], undefined);
+  const { records } = await recordsOf(gateway, denied["tracegate.record.id"]);
+  assert.deepEqual(
+    records.map(({ id, status, traceId }) => [id, status, traceId]),
+    [["the-first", 403, TRACE]],
+  );
 });

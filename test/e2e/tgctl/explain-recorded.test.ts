@@ -15,7 +15,7 @@ suite("what happened to a request", () => {
   before(async () => {
     upstream = await Upstream.start();
     const backends = [{ host: upstream.address }];
-    const authorization = { rules: [{ deny: 'request.path == "/admin"' }] };
+    const authorization = { rules: [{ deny: 'request.headers["x-role"] == "guest"' }] };
     const routes = [
       { name: "shop", matches: [{ path: { pathPrefix: "/cart" } }], backends },
       { name: "admin", matches: [{ path: { pathPrefix: "/admin" } }], policies: { authorization }, backends },
@@ -52,24 +52,38 @@ suite("what happened to a request", () => {
     return await invoke(["explain", ...words], "", { TGCTL_ADMIN: gateway.url("admin").replace("http://", "") });
   }
 
-  async function treeOf(path: string): Promise<string[]> {
-    const { worker, number } = await recorded(path);
-    const { code, stdout, stderr } = await explain(`${worker}-${number}`);
+  async function treeOf(path: string, headers = {}, ...words: readonly string[]): Promise<string[]> {
+    const { worker, number } = await recorded(path, headers);
+    const { code, stdout, stderr } = await explain(`${worker}-${number}`, ...words);
     assert.deepEqual([code, stderr], [0, ""]);
     return stdout.trimEnd().split("\n");
   }
 
-  test("the tree of what decided, found by the number of the record", async () => {
-    const [title, about, ...steps] = await treeOf("/admin?token=secret");
+  test("the tree of what decided, found by the number of the record, and what follows from it", async () => {
+    const at = "binds[0].listeners[0].routes[1]";
+    const guest = { "x-role": "guest" };
+    const [title, about, follows, ...steps] = await treeOf("/admin?token=secret", guest);
     assert.equal(title, "GET 127.0.0.1/admin → 403 · route default/admin · authorization failed");
     assert.match(about ?? "", /^at \d{4}-\S+ · record \d+-\d+ · id \S+$/);
+    assert.equal(follows, 'it follows that `request.headers["x-role"] == "guest"` is true');
     assert.deepEqual(steps.slice(0, -1), [
-      "✓ request GET 127.0.0.1/admin  not recorded: query, header fields, body, the client's address",
-      "✓ listener web",
-      "✓ route default/admin",
-      "✗ policy authorization  authorization failed; of the route  binds[0].listeners[0].routes[1].policies.authorization.rules[0]",
+      "✓ request GET 127.0.0.1/admin  not recorded: query, header fields, the client's address",
+      "✓ listener web  any host  binds[0].listeners[0]",
+      `✓ route admin  the only route that matches  ${at}`,
+      "    ✗ route shop  path: /admin is not under prefix /cart  binds[0].listeners[0].routes[0]",
+      "    ✗ route down  path: /admin is not exactly /down  binds[0].listeners[0].routes[2]",
+      `✗ policy authorization  deny rules[0] is true  ${at}.policies.authorization`,
+      `    ? rule deny request.headers["x-role"] == "guest" → assumed true; not known: the field x-role  ${at}.policies.authorization.rules[0]`,
     ]);
     assert.match(steps.at(-1) ?? "", /^✗ response 403 {2}by the gateway: authorization failed, after [\d.]+ ms$/);
+    const supplied = await treeOf("/admin", guest, "--", "-H", "x-role: guest");
+    assert.ok(!supplied.some((line) => line.startsWith("it follows")));
+    assert.ok(supplied.some((line) => line.startsWith('    ✓ rule deny request.headers["x-role"] == "guest" → true')));
+    const wrong = await treeOf("/admin", guest, "--", "-H", "x-role: admin");
+    assert.match(
+      wrong.join("\n"),
+      /\n✗ policy authorization {2}authorization failed; of the route; with what is known it would pass/,
+    );
   });
 
   test("what the backend did: it responded, or could not be reached", async () => {
@@ -107,7 +121,10 @@ suite("what happened to a request", () => {
       [["gateway/web"], /gateway\/web is not the id of a request/],
       [["http://shop.example/"], /a request goes after --\nTry: tgctl explain -- http:\/\/shop\.example\/\n/],
       [["a", "gateway/web", "c"], /what is c\?/],
-      [["a", "--source", "192.0.2.7"], /are for a request after --/],
+      [["a", "--config", "new.yaml"], /--config is for a request after --/],
+      [["a", "--assume", "extAuthz=x"], /extAuthz cannot be "x"/],
+      [["a", "--", "-X", "POST"], /the record has method, URL and version/],
+      [["a", "--", "--unknown"], /unknown option --unknown of the request/],
       [["a", "gateway/web", "--", "http://a"], /with a request after --, only the resource goes before it/],
     ];
     for (const [words, message] of mistakes) {
@@ -125,14 +142,16 @@ suite("what happened to a request", () => {
     };
     assert.deepEqual(await ask({ id: "nowhere" }), [400, "record"]);
     assert.deepEqual(await ask({ id: 1 }), [400, "question"]);
-    assert.deepEqual(await ask({ id: "nowhere", assume: {} }), [400, "question"]);
+    assert.deepEqual(await ask({ id: "nowhere", config: "{}" }), [400, "question"]);
+    assert.deepEqual(await ask({ id: "nowhere", request: { url: "http://a" } }), [400, "question"]);
+    assert.deepEqual(await ask({ id: "nowhere", request: { query: "?a" } }), [400, "question"]);
   });
 
   test("a reload: which configuration was in effect", async () => {
     const { worker, number } = await recorded("/cart");
     assert.equal(await gateway.reconfigure({ binds: [] }), "applied");
     const { stdout } = await explain(`${worker}-${number}`);
-    assert.match(stdout, /\nconfiguration 1 was in effect then, now it is 2\n/);
+    assert.match(stdout, /\nconfiguration 1 was in effect then; it is explained with 2, which is in effect now\n/);
     assert.match(stdout, /\n✓ route default\/shop\n/);
   });
 });
