@@ -3,7 +3,7 @@ import { packageVersion } from "../base/build-info.ts";
 import type { SampledRequest } from "./sample.ts";
 
 /** The format that this version writes, and the only one that it reads. */
-export const SAMPLE_FILE_FORMAT = 1;
+const SAMPLE_FILE_FORMAT = 1;
 
 /** The first line of a sample file. */
 export interface SampleFileHeader {
