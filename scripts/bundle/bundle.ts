@@ -12,6 +12,7 @@ const ENTRIES = [
   "worker/worker",
   "config/load-worker",
   "rehearsal/rehearsal-worker",
+  "impact/impact-worker",
   "policies/basic-auth/hashing-thread",
   "cli/main",
 ] as const;

@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { existsSync, mkdtempSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
@@ -38,6 +38,7 @@ export async function recordCodeCache(dist: string): Promise<void> {
     "worker-worker",
     "config-load-worker",
     "rehearsal-rehearsal-worker",
+    "impact-impact-worker",
     "policies-basic-auth-hashing-thread",
     "cli-main",
   ])
@@ -62,6 +63,9 @@ async function runGateway(dist: string, folder: string, upstream: number): Promi
     await answer(gateway, `http://127.0.0.1:${admin}/explain`, 200, question);
     gateway.kill("SIGUSR2");
     await waitFor(gateway, () => existsSync(`${dist}/code/rehearsal-rehearsal-worker.cjs.cache`));
+    const impact = { method: "POST", body: readFileSync(file, "utf8") };
+    await answer(gateway, `http://127.0.0.1:${admin}/impact`, 200, impact);
+    await waitFor(gateway, () => existsSync(`${dist}/code/impact-impact-worker.cjs.cache`));
     await answer(gateway, `${url}/password`, 200, { headers: { authorization: CREDENTIALS } });
     gateway.kill("SIGUSR2");
     await waitFor(gateway, () => existsSync(`${dist}/code/policies-basic-auth-hashing-thread.cjs.cache`));

@@ -75,7 +75,8 @@ interface ImpactOptions {
   readonly digestOf?: Equality["digestOf"];
 }
 
-const MAX_EXAMPLES = 3;
+/** Samples that a change names. */
+export const MAX_EXAMPLES = 3;
 /** Changes that are kept apart. */
 const MAX_CHANGES = 1000;
 /** Samples after which other work of the thread gets its turn. */

@@ -21,12 +21,13 @@ import { Records } from "../recorder/records.ts";
 import { RehearsalThread } from "../rehearsal/rehearsal-thread.ts";
 import type { Diagnostic } from "../translation/problems/diagnostics.ts";
 import { formatDiagnostics } from "../translation/problems/diagnostics.ts";
-import { ResourceStore } from "../translation/resources/store.ts";
+import { ResourceStore, type Resources } from "../translation/resources/store.ts";
 import { MemoryWatch } from "../worker/memory-watch.ts";
 import { Supervisor, type SupervisorEvents } from "../worker/supervisor.ts";
 import { WorkerThreads } from "../worker/worker-threads.ts";
 import { ConfigFollower, type Loaded } from "./config-follower.ts";
 import type { Follower, Host } from "./follower.ts";
+import { Impacts } from "./impacts.ts";
 import { InternalApi } from "./internal-api.ts";
 import type { GatewayLog, LogSink } from "./log-sink.ts";
 import { makePlane } from "./plane.ts";
@@ -52,6 +53,7 @@ export class Gateway {
   onAttempt: () => void = () => {};
   readonly supervisor: Supervisor;
   readonly rehearsals: RehearsalThread;
+  readonly impacts: Impacts;
   readonly records: Records | undefined;
   readonly exports: TelemetryExport;
   readonly sink: LogSink;
@@ -134,18 +136,17 @@ export class Gateway {
     this.supervisor = new Supervisor(supervised, events, threads);
     const { supervisor } = this;
     this.records = supervisor.recorders.length === 0 ? undefined : new Records(supervisor.recorders);
-    this.rehearsals = new RehearsalThread(
-      { ...rehearsalSettings(loaded.config, env), buckets: supervisor.buckets },
-      {
-        state: () => ({
-          configuration: this.#configuration,
-          ports: supervisor.ports,
-          notices: supervisor.endpointNotices,
-          resources: resources.resources,
-        }),
-        endpoints: async (keys) => [...(await supervisor.endpoints(keys)).values()],
-      },
-    );
+    const rehearsed = { ...rehearsalSettings(loaded.config, env), buckets: supervisor.buckets };
+    this.impacts = new Impacts(this, rehearsed);
+    this.rehearsals = new RehearsalThread(rehearsed, {
+      state: () => ({
+        configuration: this.#configuration,
+        ports: supervisor.ports,
+        notices: supervisor.endpointNotices,
+        resources: resources.resources,
+      }),
+      endpoints: async (keys) => [...(await supervisor.endpoints(keys)).values()],
+    });
     this.#plane = makePlane(this);
   }
 
@@ -186,6 +187,11 @@ export class Gateway {
   /** The configuration in effect. */
   get configuration(): PackedIr {
     return this.#configuration;
+  }
+
+  /** Those that the gateway has fetched. */
+  get documents(): Resources {
+    return this.#resources.resources;
   }
 
   get status(): ConfigStatus {

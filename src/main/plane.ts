@@ -23,18 +23,22 @@ import { type ExtraMetric, renderMetrics } from "../telemetry/prometheus.ts";
 import { readThreadMemory } from "../telemetry/thread-memory.ts";
 import { compileFilter, compileWhere } from "../trace/filter.ts";
 import { sensitiveHeaders } from "../trace/redaction.ts";
+import type { Resources } from "../translation/resources/store.ts";
 import { withLocalityOfNode } from "../upstream/discovery/locality.ts";
 import { type CpuProfile, heapProfile, startCpuProfile } from "../worker/profiles.ts";
 import type { Supervisor } from "../worker/supervisor.ts";
 import { StreamGone, TooManyTraces } from "../worker/trace-hub.ts";
 import { dumpIr, dumpSettings } from "./config-dump.ts";
 import { certificateMetrics, documentMetrics, endpointMetrics } from "./gateway-metrics.ts";
+import type { Impacts } from "./impacts.ts";
 import { versionInfo } from "./version.ts";
 
 /** The part of a gateway that the plane uses. */
 interface PlaneSource {
   readonly supervisor: Supervisor;
   readonly rehearsals: RehearsalThread;
+  readonly impacts: Impacts;
+  readonly documents: Resources;
   readonly settings: Settings;
   /** Undefined: the recorder is off. */
   readonly records: Records | undefined;
@@ -57,6 +61,7 @@ export function makePlane(gateway: PlaneSource): AdminPlane {
   const startFilter = gateway.logFilter;
   const hidden = sensitiveHeaders(settings.sensitiveHeaders);
   let profiles = 0;
+  let comparing = false;
   return {
     version,
     permits: settings.admin,
@@ -113,6 +118,17 @@ export function makePlane(gateway: PlaneSource): AdminPlane {
         return { generation: inEffect, record, ...found, ...explained };
       } catch (error) {
         throw error instanceof RehearsalBusy ? new AdminUnavailable(error.message) : error;
+      }
+    },
+    async impact({ text, name, since }) {
+      if (!gateway.impacts.areKnown)
+        throw new AdminBadRequest("no samples are taken: config.recorder.samples is 0, or config.recorder.off is set");
+      if (comparing) throw new AdminUnavailable("another configuration is being compared; try again");
+      comparing = true;
+      try {
+        return await gateway.impacts.of({ text, name, resources: gateway.documents }, since);
+      } finally {
+        comparing = false;
       }
     },
     requests({ where, ...query }) {

@@ -25,8 +25,8 @@ interface UnknownFact {
 export interface Equality {
   /** What stands for the values that routes want of secret fields, numbered in the order of their comparison. */
   readonly numbers: Map<string, string>;
-  /** The digest that a sample has of a field with this value, latin1; absent: digests cannot be compared. */
-  readonly digestOf?: (value: string) => string;
+  /** The digest that a sample has of a field with this lower-case name and this value, latin1; absent: digests cannot be compared. */
+  readonly digestOf?: (name: string, value: string) => string;
 }
 
 const NO_DIGESTS: SampledHead["digests"] = new Map();
@@ -127,7 +127,7 @@ export class UnknownFacts implements Unknowns, UnknownValues {
     const digests = this.#digests.get(name.toLowerCase());
     const { digestOf } = this.#equality;
     if (of === "header" && type === "exact" && digests !== undefined && digestOf !== undefined)
-      return digests.includes(digestOf(Buffer.from(value, "utf8").toString("latin1")));
+      return digests.includes(digestOf(name.toLowerCase(), Buffer.from(value, "utf8").toString("latin1")));
     const equal = this.#equal.get(field);
     if (type === "exact" && equal !== undefined) return equal === value;
     const wanted = JSON.stringify(isSecret ? this.#numbered(`${field} ${type} ${value}`) : value);

@@ -1,4 +1,5 @@
 import { isObject, jsonOf } from "../../base/fields.ts";
+import type { GatewayImpact } from "../../impact/merge.ts";
 import type { RecordAnswer } from "../../recorder/records.ts";
 import type { Explanation } from "../../rehearsal/explanation.ts";
 import type { Question, RecordedQuestion } from "../../rehearsal/question.ts";
@@ -24,6 +25,8 @@ const TIMEOUT = 10_000;
 const HEAP_TIMEOUT = 30_000;
 /** Others may be in progress. */
 const EXPLAIN_TIMEOUT = 60_000;
+/** The gateway itself gives up after a minute. */
+const IMPACT_TIMEOUT = 90_000;
 
 interface CallOptions {
   readonly signal?: AbortSignal | undefined;
@@ -120,6 +123,18 @@ export class AdminClient {
     throw new AdminClientError("protocol", `${this.address} returned something other than an explanation for /explain`);
   }
 
+  /** What a configuration would do to sampled requests. `last`: only those of this time, such as `1h`; `name`: how positions call it. */
+  async impact(
+    text: string,
+    { last, name, signal }: CallOptions & { readonly last?: string | undefined; readonly name?: string },
+  ): Promise<GatewayImpact> {
+    const path = withQuery("/impact", wordsOf({ last, name }));
+    const request = { method: "POST", path, body: text, timeout: IMPACT_TIMEOUT, signal } as const;
+    const impact = await adminJson(this.#address, request);
+    if (isImpact(impact)) return impact;
+    throw new AdminClientError("protocol", `${this.address} returned something other than an impact for /impact`);
+  }
+
   /** The records of finished requests; see docs/recorder.md. */
   async requests(query: RequestsQuery, options: CallOptions = {}): Promise<RecordAnswer> {
     return this.#records(withQuery("/requests", wordsOf(query)), options);
@@ -211,6 +226,10 @@ function isConfigStatus(value: unknown): value is ConfigStatus {
 
 function isExplanation(value: unknown): value is Explanation {
   return isObject(value) && Array.isArray(value.outcomes);
+}
+
+function isImpact(value: unknown): value is GatewayImpact {
+  return isObject(value) && isObject(value.classes) && Array.isArray(value.changes);
 }
 
 function isRecordAnswer(value: unknown): value is RecordAnswer {

@@ -1,3 +1,4 @@
+import type { GatewayImpact } from "../../impact/merge.ts";
 import type { RecordAnswer, RecordQuery } from "../../recorder/records.ts";
 import type { Explanation } from "../../rehearsal/explanation.ts";
 import type { MetricsFormat } from "../../telemetry/prometheus.ts";
@@ -30,6 +31,13 @@ export interface AdminPlane {
    * @throws AdminUnavailable when too many are waiting
    */
   explain(question: unknown): Promise<Explanation>;
+  /**
+   * What a configuration would do to sampled requests, in place of the one in effect. Nothing of it is applied.
+   * @throws BadConfiguration with every problem
+   * @throws AdminBadRequest if no samples are taken
+   * @throws AdminUnavailable while another one is compared
+   */
+  impact(question: ImpactQuestion): Promise<GatewayImpact>;
   /**
    * The records of finished requests.
    * @throws AdminBadRequest for an expression that does not compile, and if the recorder is off
@@ -68,6 +76,15 @@ export interface AdminPlane {
   readonly version: string;
   /** `config.admin`: what clients may do besides reading. */
   readonly permits: { readonly reveal: boolean; readonly quit: boolean };
+}
+
+/** A configuration, and the samples by which to judge it. */
+interface ImpactQuestion {
+  readonly text: string;
+  /** How positions in it call it, such as `new.yaml`. */
+  readonly name: string | undefined;
+  /** Only requests that arrived later, epoch ms. */
+  readonly since: number;
 }
 
 /** Which records to find; `where`: CEL over a record. */

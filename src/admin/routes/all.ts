@@ -1,5 +1,6 @@
 import { jsonReply, textReply } from "../server/reply.ts";
 import { explainRoutes } from "./explain.ts";
+import { impactRoutes } from "./impact.ts";
 import { loggingRoutes } from "./logging.ts";
 import { processRoutes } from "./process.ts";
 import { profileRoutes } from "./profiles.ts";
@@ -40,6 +41,7 @@ export const ADMIN_ROUTES: readonly AdminRoute[] = [
   ...configRoutes,
   ...traceRoutes,
   ...explainRoutes,
+  ...impactRoutes,
   ...requestRoutes,
   ...sampleRoutes,
   ...loggingRoutes,

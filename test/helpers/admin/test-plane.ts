@@ -3,6 +3,7 @@ import type { ConfigStatus } from "../../../src/admin/plane/config-status.ts";
 import {
   AdminBadRequest,
   type AdminPlane,
+  AdminUnavailable,
   type TraceHandle,
   type TraceOptions,
   type TraceReader,
@@ -71,6 +72,11 @@ export class TestPlane implements AdminPlane {
   samples(): string {
     return "";
   }
+
+  async impact(): Promise<never> {
+    throw new AdminUnavailable("busy");
+  }
+
   requestsOf(): RecordAnswer {
     return { records: [], found: 0, requests: 0 };
   }

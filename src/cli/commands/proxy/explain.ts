@@ -1,5 +1,3 @@
-import { readFileSync } from "node:fs";
-import { messageOf } from "../../../base/errors.ts";
 import { printExplanation } from "../../explain/print.ts";
 import {
   areRequest,
@@ -12,8 +10,9 @@ import {
 import { adminResult } from "../../proxy/admin.ts";
 import { RESOURCE, TARGET_OPTIONS } from "../../proxy/proxies.ts";
 import { defineCommand } from "../../runner/define-command.ts";
-import { CliError, usage } from "../../runner/errors.ts";
+import { usage } from "../../runner/errors.ts";
 import { openProxies } from "../open-proxies.ts";
+import { readConfig } from "../read-config.ts";
 import { explainRecorded, recordedWords } from "./explain-recorded.ts";
 
 export const explain = defineCommand({
@@ -63,12 +62,10 @@ export const explain = defineCommand({
       );
     }
     if (words.length > 1) throw usage("with a request after --, only the resource goes before it", words[0]);
+    const given = config === undefined ? undefined : readConfig(config);
     const question = {
       ...questionOf(rest, options),
-      ...(config !== undefined && {
-        config: readConfig(config),
-        configName: config === "-" ? "standard input" : config,
-      }),
+      ...(given !== undefined && { config: given.text, configName: given.name }),
     };
     await using proxies = await openProxies(invocation, context);
     const proxy = await proxies.first();
@@ -80,11 +77,3 @@ export const explain = defineCommand({
     return await printExplanation(explanation, question.request, json, context);
   },
 });
-
-function readConfig(path: string): string {
-  try {
-    return readFileSync(path === "-" ? 0 : path, "utf8");
-  } catch (error) {
-    throw new CliError("failure", `cannot read ${path}: ${messageOf(error)}`);
-  }
-}

@@ -2,6 +2,7 @@ import type { Group } from "../../runner/define-command.ts";
 import type { TraceView } from "../../trace/source.ts";
 import { configAll, configBackends, configListeners, configPolicies, configRoutes } from "./config.ts";
 import { explain } from "./explain.ts";
+import { impact } from "./impact.ts";
 import { log } from "./log.ts";
 import { profileCpu, profileHeap } from "./profile.ts";
 import { recent } from "./recent.ts";
@@ -25,5 +26,5 @@ const profile: Group = {
 export const proxyGroup = (loadTraceView: () => Promise<TraceView>): Group => ({
   name: "proxy",
   summary: "Inspect a proxy",
-  commands: [traceGroup(loadTraceView), explain, recent, status, config, log, profile],
+  commands: [traceGroup(loadTraceView), explain, recent, impact, status, config, log, profile],
 });

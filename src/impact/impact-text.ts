@@ -1,0 +1,114 @@
+/** An impact as people read it: a line for each change with the numbers of requests that it concerns, and up to three of them below. */
+import { counted } from "../base/counted.ts";
+import { formatOrigin } from "../base/origin.ts";
+import type { ChangeClass } from "./difference.ts";
+import type { Change, Decided, Impact, Tally } from "./impact.ts";
+
+/** Changes that are shown, of each class. */
+const MAX_SHOWN = 10;
+
+/** What each class says about its requests. */
+const SAID: Readonly<Record<ChangeClass, (change: Change) => string>> = {
+  granted: ({ before, after }) => `are no longer ${refused(before)}: they ${passing(after)}`,
+  refused: ({ after }) => `are ${refused(after)}`,
+  maybeGranted: ({ before, needs }) => `may no longer be ${refused(before)}: that depends on ${list(needs)}`,
+  maybeRefused: ({ after, needs }) => `may be ${refused(after)}: that depends on ${list(needs)}`,
+  movedRoute: ({ before, after }) =>
+    `take the route ${after.route} instead of ${before.route}, and ${moved(before, after)}`,
+  movedBackend: ({ before, after }) => moved(before, after),
+  changedOnTheWay: ({ before, after, parts }) =>
+    before.backend === undefined || after.backend === undefined
+      ? `get another response of the gateway: ${responses(before, after, parts)}`
+      : `reach ${after.backend} with another ${list(parts)}`,
+  unknown: ({ needs }) => `are not certain: that depends on ${list(needs)}`,
+};
+
+/** What is worst comes first. */
+const ORDER: readonly ChangeClass[] = [
+  "refused",
+  "maybeRefused",
+  "granted",
+  "maybeGranted",
+  "movedRoute",
+  "movedBackend",
+  "changedOnTheWay",
+  "unknown",
+];
+
+/** The text ends in a line break. */
+export function impactText(impact: Impact): string {
+  const { requests, samples, classes, changes, incomplete } = impact;
+  if (samples === 0) return "There are no samples to judge by.\n";
+  const width = numberOf(requests).length;
+  const line = (tally: Tally, said: string): string =>
+    `${about(tally, width)} ${said} (${percent(tally.requests / requests)}, ${counted(tally.samples, "sample")})\n`;
+  const lines = ORDER.flatMap((name) => {
+    const own = changes.filter((change) => change.class === name);
+    const shown = own.slice(0, MAX_SHOWN).map((change) => line(change, SAID[name](change)) + examples(change, width));
+    const left = own.length - MAX_SHOWN;
+    return left > 0 ? [...shown, `${" ".repeat(width + 3)}and ${counted(left, "more change")} of this kind\n`] : shown;
+  });
+  const unchanged = line(classes.unchanged, "do not change");
+  const note = incomplete === true ? "There are more changes than are listed here.\n" : "";
+  return `Of ${about({ requests, samples }, 0)} requests (${counted(samples, "sample")})\n${lines.join("")}${unchanged}${note}`;
+}
+
+function examples({ examples: some }: Change, width: number): string {
+  return some
+    .map(({ method, authority, target }) => `${" ".repeat(width + 5)}${method} ${authority}${target}\n`)
+    .join("");
+}
+
+/** `≈` if the number is an estimate. */
+function about({ requests, samples }: Tally, width: number): string {
+  return `${requests === samples ? " " : "≈"} ${numberOf(requests).padStart(width)}`.trimStart();
+}
+
+function numberOf(requests: number): string {
+  return Math.round(requests).toLocaleString("en-US");
+}
+
+function percent(share: number): string {
+  const value = share * 100;
+  return value > 0 && value < 0.1 ? "< 0.1 %" : `${Number(value.toFixed(1))} %`;
+}
+
+function refused({ status, code, policy, origin, route }: Decided): string {
+  const what = status === undefined ? "refused: the connection is closed" : `refused with ${status}`;
+  const by = policy ?? code;
+  const at = origin === undefined ? "" : ` at ${formatOrigin(origin)}`;
+  const where = at === "" && route !== undefined ? ` on the route ${route}` : at;
+  return `${what}${by === undefined ? "" : ` by ${by}`}${where}`;
+}
+
+function passing({ backend, status }: Decided): string {
+  return backend === undefined ? `get ${status} from the gateway` : `go to ${backend}`;
+}
+
+function moved(before: Decided, after: Decided): string {
+  if (before.backend === after.backend) return `still ${passing(after)}`;
+  return `${passing(after)} instead of ${before.backend ?? `getting ${before.status} from the gateway`}`;
+}
+
+function responses(before: Decided, after: Decided, parts: readonly string[] = []): string {
+  if (before.status !== after.status) return `${after.status} instead of ${before.status}`;
+  return `${after.status} with another ${list(parts)}`;
+}
+
+function list(words: readonly string[] = []): string {
+  return words.join(", ");
+}
+
+/** Classes that have another name together. */
+const TOGETHER: Readonly<Record<string, readonly ChangeClass[]>> = { moved: ["movedRoute", "movedBackend"] };
+
+/** What `--fail-on` can name. */
+export const FAIL_ON: readonly string[] = [...ORDER, ...Object.keys(TOGETHER)];
+
+/** Whether requests change in one of these ways; each is one of FAIL_ON. */
+export function changesIn({ classes }: Impact, names: readonly string[]): boolean {
+  return ORDER.some(
+    (name) =>
+      classes[name].samples > 0 && (names.includes(name) || names.some((each) => TOGETHER[each]?.includes(name))),
+  );
+}

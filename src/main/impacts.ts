@@ -1,0 +1,38 @@
+import { type Changed, impactAside } from "../impact/impact-thread.ts";
+import type { GatewayImpact } from "../impact/merge.ts";
+import type { PackedIr } from "../ir/packed-ir.ts";
+import type { SampleRing } from "../recorder/sample-ring.ts";
+import { samplesIn } from "../recorder/samples.ts";
+import type { RehearsalSettings } from "../rehearsal/rehearsal.ts";
+
+/** The gateway whose requests are sampled. */
+interface SampledGateway {
+  /** In effect. */
+  readonly configuration: PackedIr;
+  readonly supervisor: { readonly samples: readonly SampleRing[]; readonly sampleKey: Uint8Array };
+}
+
+/** Finds what changes of the configuration would do to the requests of this gateway. */
+export class Impacts {
+  readonly #gateway: SampledGateway;
+  readonly #settings: RehearsalSettings;
+
+  constructor(gateway: SampledGateway, settings: RehearsalSettings) {
+    this.#gateway = gateway;
+    this.#settings = settings;
+  }
+
+  /** Whether there are samples to judge by. */
+  get areKnown(): boolean {
+    return this.#gateway.supervisor.samples.length > 0;
+  }
+
+  /** The impact on requests that arrived at `since`, epoch ms, or later. Rejects with BadConfiguration if `after` is not valid. */
+  async of(after: Changed, since = Number.NEGATIVE_INFINITY): Promise<GatewayImpact> {
+    const { configuration, supervisor } = this.#gateway;
+    const samples = samplesIn(supervisor.samples, since);
+    const { sampleKey } = supervisor;
+    const impact = await impactAside({ samples, sampleKey, before: configuration, settings: this.#settings, after });
+    return { ...impact, since: samples[0]?.time ?? null };
+  }
+}
