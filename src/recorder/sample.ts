@@ -1,5 +1,4 @@
 import { createHmac } from "node:crypto";
-import type { SampleRing } from "./sample-ring.ts";
 
 /** A request as it arrived, by which changes of the configuration are judged. */
 export interface SampledRequest {
@@ -37,10 +36,4 @@ const DIGEST = 16;
 export function digestOf(key: Uint8Array, name: string, value: string): string {
   const hmac = createHmac("sha256", key).update(`${name}\0`).update(value, "latin1");
   return hmac.digest().subarray(0, DIGEST).toString("base64url");
-}
-
-/** The samples in the rings of all workers that arrived after `since`, in milliseconds since the epoch; the oldest first. */
-export function samplesIn(rings: readonly SampleRing[], since: number): SampledRequest[] {
-  const samples = rings.flatMap((ring) => ring.entries().map((entry) => JSON.parse(String(entry)) as SampledRequest));
-  return samples.filter(({ time }) => Date.parse(time) > since).sort((a, b) => Date.parse(a.time) - Date.parse(b.time));
 }
