@@ -66,8 +66,8 @@ const EVENTS: Docs = {
     fields: {
       requestId: { schema: text, text: "id of the request in the access log and in spans", optional: true },
       protocol: {
-        schema: { enum: ["tcp", "tls"] },
-        text: "only of connections without requests: `tcp`, or `tls` that passes through",
+        schema: { enum: ["tcp", "tls", "udp"] },
+        text: "only of connections without requests: `tcp`, `tls` that passes through, or `udp`, a session of datagrams, which only `/debug/follow` shows",
         optional: true,
       },
     },

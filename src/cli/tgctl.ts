@@ -6,7 +6,7 @@ import { completionCommand, helpCommand } from "./runner/builtin.ts";
 import { type Context, write } from "./runner/context.ts";
 import { defineCommand, type Program } from "./runner/define-command.ts";
 import { EXIT_CODES } from "./runner/errors.ts";
-import type { TraceView } from "./trace/source.ts";
+import type { TraceView } from "./trace/view.ts";
 
 /** `tgctl` with all its commands. `loadTraceView` loads the terminal UI: only a command that shows it pays for that. */
 export function tgctl(loadTraceView: () => Promise<TraceView>): Program {

@@ -7,11 +7,13 @@ import { type Inputs, UNKNOWN } from "../config/parse/inputs.ts";
 import { restartRequired, type Settings } from "../config/settings.ts";
 import { FileWatch } from "../config/watch.ts";
 import { impactText } from "../impact/impact-text.ts";
+import type { Locate } from "../rehearsal/explanation.ts";
 import { digestOfPem } from "../tls/tls-check.ts";
 import { type Diagnostic, formatDiagnostics } from "../translation/problems/diagnostics.ts";
 import { type ResourceStore, shownUrl } from "../translation/resources/store.ts";
 import { WorkersDied } from "../worker/supervisor.ts";
 import { DEADLY_REPEATS, type Follower, type Host, pauseBefore } from "./follower.ts";
+import { WrittenPlaces } from "./written-places.ts";
 
 export type Loaded = Extract<PackedLoad, { ok: true }>;
 
@@ -47,6 +49,7 @@ export class ConfigFollower implements Follower {
   #appliedAt: string | null = null;
   #loadedAt = new Date().toISOString();
   #inEffect: Loaded | undefined;
+  #places: WrittenPlaces | undefined;
   #restartRequired: readonly string[] = [];
   #lastError: ConfigError | null = null;
   /** The version that was rejected last, and why. */
@@ -73,6 +76,8 @@ export class ConfigFollower implements Follower {
     this.#log = log;
     this.#watch = new FileWatch(() => void this.reload());
   }
+
+  readonly locate: Locate = (path) => this.#places?.locate(path);
 
   get status(): ConfigStatus {
     const inputs = this.#inEffect?.inputs;
@@ -198,6 +203,7 @@ export class ConfigFollower implements Follower {
     this.#generation++;
     this.#appliedAt = new Date().toISOString();
     this.#inEffect = loaded;
+    this.#places = new WrittenPlaces(this.#source, this.#env, loaded.inputs.files);
     this.#lastError = null;
     this.#rejected = undefined;
     this.#host.applied(loaded.configuration, loaded.warnings);

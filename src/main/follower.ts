@@ -1,11 +1,14 @@
 import type { ConfigStatus } from "../admin/plane/config-status.ts";
 import type { Impact } from "../impact/impact.ts";
 import type { PackedIr } from "../ir/packed-ir.ts";
+import type { Locate } from "../rehearsal/explanation.ts";
 import type { Diagnostic } from "../translation/problems/diagnostics.ts";
 
 /** Keeps the configuration in effect equal to its source: a file, or the stream of a controller. */
 export interface Follower {
   readonly status: ConfigStatus;
+  /** Where a field of the configuration in effect is written in its file; undefined if that is not known any more, and for objects of a controller. */
+  readonly locate: Locate;
   /** Starts following. Rejects if the first configuration is available and cannot be applied. */
   begin(): Promise<void>;
   /** Applies the newest configuration, changed or not. */

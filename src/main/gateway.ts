@@ -18,6 +18,7 @@ import { type PackedIr, unpackIr } from "../ir/packed-ir.ts";
 import { Egress, NO_LOOKUP_RULES } from "../net/egress.ts";
 import { missingInternals } from "../net/node-internals.ts";
 import { Records } from "../recorder/records.ts";
+import type { Locate } from "../rehearsal/explanation.ts";
 import { RehearsalThread } from "../rehearsal/rehearsal-thread.ts";
 import type { Diagnostic } from "../translation/problems/diagnostics.ts";
 import { formatDiagnostics } from "../translation/problems/diagnostics.ts";
@@ -198,6 +199,8 @@ export class Gateway {
   get status(): ConfigStatus {
     return this.#follower.status;
   }
+
+  readonly locate: Locate = (path) => this.#follower.locate(path);
 
   get pending(): string[] {
     return [...this.#pending];

@@ -12,8 +12,8 @@ import { CelError, type Condition } from "../cel/index.ts";
 import type { Settings } from "../config/settings.ts";
 import { type PackedIr, unpackIr } from "../ir/packed-ir.ts";
 import { NoRecord } from "../recorder/reach.ts";
-import type { Records } from "../recorder/records.ts";
-import type { Explanation } from "../rehearsal/explanation.ts";
+import type { RecordAnswer, Records, RequestRecord } from "../recorder/records.ts";
+import { type Explanation, inFile, type Locate } from "../rehearsal/explanation.ts";
 import { readQuestion } from "../rehearsal/question.ts";
 import { RehearsalBusy, type RehearsalThread } from "../rehearsal/rehearsal-thread.ts";
 import { processMetrics } from "../telemetry/process-metrics.ts";
@@ -44,6 +44,8 @@ interface PlaneSource {
   readonly sink: { metrics(): ExtraMetric[] };
   readonly configuration: PackedIr;
   readonly status: ConfigStatus;
+  /** Where a field of the configuration in effect is written; see `Follower`. */
+  readonly locate: Locate;
   readonly pending: readonly string[];
   readonly logFilter: string;
   readonly addresses: Readonly<Record<string, readonly string[]>>;
@@ -103,8 +105,9 @@ export function makePlane(gateway: PlaneSource): AdminPlane {
       const { generation: inEffect } = gateway.status;
       try {
         if (!("id" in question)) {
-          const generation = question.config === undefined ? inEffect : null;
-          return { generation, ...(await gateway.rehearsals.explain(question)) };
+          const explained = await gateway.rehearsals.explain(question);
+          if (question.config !== undefined) return { generation: null, ...explained };
+          return { generation: inEffect, ...inFile(explained, locateIn(inEffect, gateway)) };
         }
         const { record, ...found } = newestOf(question.id, gateway);
         const { request, assume } = question;
@@ -113,7 +116,9 @@ export function makePlane(gateway: PlaneSource): AdminPlane {
           ...(request && { request }),
           ...(assume && { assume }),
         });
-        return { generation: inEffect, record, ...found, ...explained };
+        // Of an earlier configuration, the tree may have places of both.
+        const locate = record.generation === inEffect ? locateIn(inEffect, gateway) : NOWHERE;
+        return { generation: inEffect, record: inFileOf(record, locate), ...found, ...inFile(explained, locate) };
       } catch (error) {
         throw error instanceof RehearsalBusy ? new AdminUnavailable(error.message) : error;
       }
@@ -130,9 +135,10 @@ export function makePlane(gateway: PlaneSource): AdminPlane {
       }
     },
     requests({ where, ...query }) {
-      return recordsOf(gateway).find({ ...query, where: where === undefined ? undefined : whereOf(where, gateway) });
+      const condition = where === undefined ? undefined : whereOf(where, gateway);
+      return located(recordsOf(gateway).find({ ...query, where: condition }), gateway);
     },
-    requestsOf: (id) => recordsOf(gateway).withId(id),
+    requestsOf: (id) => located(recordsOf(gateway).withId(id), gateway),
     async configDump() {
       const [endpoints, calls] = await Promise.all([supervisor.endpoints(), supervisor.backendCalls()]);
       const ir = unpackIr(gateway.configuration);
@@ -203,6 +209,28 @@ function newestOf(
   const [record] = answer.records;
   if (record === undefined) throw new NoRecord(id, [answer]);
   return { record, ...(answer.found > 1 && { alike: answer.found }) };
+}
+
+const NOWHERE: Locate = () => undefined;
+
+/** Where the configuration of this generation is written, as long as it is in effect. */
+function locateIn(generation: number, { status, locate }: PlaneSource): Locate {
+  return status.generation === generation ? locate : NOWHERE;
+}
+
+/** The records with the places of what decided, of the configuration in effect. */
+function located(answer: RecordAnswer, gateway: PlaneSource): RecordAnswer {
+  const { generation } = gateway.status;
+  const { locate } = gateway;
+  const records = answer.records.map((each) => (each.generation === generation ? inFileOf(each, locate) : each));
+  return { ...answer, records };
+}
+
+function inFileOf(record: RequestRecord, locate: Locate): RequestRecord {
+  const { decider } = record;
+  const place = decider?.origin && locate(decider.origin.path);
+  if (decider?.origin === undefined || place === undefined) return record;
+  return { ...record, decider: { ...decider, origin: { ...decider.origin, place } } };
 }
 
 function recordsOf({ records }: PlaneSource): Records {

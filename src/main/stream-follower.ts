@@ -4,6 +4,7 @@ import { messageOf } from "../base/errors.ts";
 import type { Logger } from "../base/log.ts";
 import type { XdsSettings } from "../config/settings.ts";
 import type { Egress } from "../net/egress.ts";
+import type { Locate } from "../rehearsal/explanation.ts";
 import type { Diagnostic } from "../translation/problems/diagnostics.ts";
 import { WorkersDied } from "../worker/supervisor.ts";
 import type { XdsClient } from "../xds/client/client.ts";
@@ -46,6 +47,8 @@ export class StreamFollower implements Follower {
     this.#egress = egress;
     this.#log = log;
   }
+
+  readonly locate: Locate = () => undefined;
 
   get status(): ConfigStatus {
     const { version = null, connected = false, problem = null } = this.#client ?? {};

@@ -3,13 +3,8 @@ import { test } from "node:test";
 import type { Fields } from "../base/fields.ts";
 import { EVENTS } from "./fixtures/trace.ts";
 import { outcomeLine, outcomeOf } from "./outcome.ts";
-import { type Row, rowOf } from "./rows.ts";
-
-function rowsOf(events: readonly Fields[]): Row[] {
-  const rows: Row[] = [];
-  for (const event of events) rows.push(rowOf(event, rows.at(-1)));
-  return rows;
-}
+import { rowsOf } from "./rows.ts";
+import { treeLines } from "./step-lines.ts";
 
 const request = { method: "GET", uri: "http://a/x" };
 const snapshot = {
@@ -35,6 +30,16 @@ test("the outcome has the request, status, duration, route and what decided", ()
   assert.equal(
     outcomeLine(outcomeOf(rowsOf(EVENTS))),
     "POST http://shop.example.com/api/cart?debug=1 → 503 in 2.51 ms · route cart · backend 127.0.0.1:9000 returned 503",
+  );
+});
+
+test("of an event that has only the selected route, nothing is said about others", () => {
+  const followed = { ...WON, message: { ...WON.message, evaluatedRoutes: [] } };
+  assert.equal(outcome(followed, done(200)), "GET http://a/x → 200 in 3 µs · route api");
+  assert.equal(rowsOf([followed])[0]?.summary, 'selected "api"');
+  assert.deepEqual(
+    treeLines([followed]).map(({ text }) => text),
+    ["route api  selected"],
   );
 });
 

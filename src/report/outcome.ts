@@ -1,5 +1,5 @@
 import { type Fields, fieldsOf } from "../base/fields.ts";
-import { candidatesOf, selectedName } from "./fields.ts";
+import { candidatesOf, evaluatedCount, selectedName } from "./fields.ts";
 import { grpcEndOf } from "./grpc-end.ts";
 import { problemRow, type Row, rowOf } from "./rows.ts";
 import { type StepLine, treeLines } from "./step-lines.ts";
@@ -183,8 +183,9 @@ function noRoute(message: Fields): string {
   return nearest === undefined ? "no route matches" : `no route matches; nearest ${nearest.name}: ${nearest.reason}`;
 }
 
-/** Why the selected route beat the others: the precedence over the next one that matched too. */
+/** Why the selected route beat the others: the precedence over the next one that matched too. Empty if the event has only the selected route. */
 function won(message: Fields): string {
+  if (evaluatedCount(message) === 0) return "";
   const matching = candidatesOf(message).filter(({ matched }) => matched);
   const next = matching[1];
   if (next === undefined) return "the only route that matches";

@@ -20,6 +20,8 @@ export interface Row {
   /** Microseconds since the trace began, if the event has them. */
   readonly start: number | undefined;
   readonly end: number | undefined;
+  /** When the step of this event began: `start`, else the end of the row before. */
+  readonly began: number;
   /** The request's state as of this row: of this event or of the latest before it that carries one. */
   readonly snapshot: Snapshot | undefined;
   /** The content-encodings of the request and the response as of this row. */
@@ -57,6 +59,7 @@ export function rowOf(event: Fields, before: Row | undefined): Row {
     message,
     start: numberOf(event.eventStart),
     end: numberOf(event.eventEnd),
+    began: numberOf(event.eventStart) ?? before?.end ?? before?.began ?? 0,
     snapshot,
     encodings: {
       request: request === undefined ? (before?.encodings.request ?? "") : encodingOf(request),
@@ -65,10 +68,10 @@ export function rowOf(event: Fields, before: Row | undefined): Row {
   };
 }
 
-/** The rows of all events of a trace. */
-export function rowsOf(events: readonly Fields[]): readonly Row[] {
+/** The rows of events after `before`: without it, of all events of a trace. */
+export function rowsOf(events: readonly Fields[], before?: Row): readonly Row[] {
   const rows: Row[] = [];
-  for (const event of events) rows.push(rowOf(event, rows.at(-1)));
+  for (const event of events) rows.push(rowOf(event, rows.at(-1) ?? before));
   return rows;
 }
 

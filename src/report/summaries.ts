@@ -78,7 +78,9 @@ function routeSelection(message: Fields): string {
   const count = evaluatedCount(message);
   const selected = selectedName(message);
   if (Array.isArray(message.listeners)) return `no listener accepts this host (${message.listeners.length} evaluated)`;
-  return selected === "" ? `no route selected (${count} evaluated)` : `selected "${selected}" (${count} evaluated)`;
+  // A stream of many requests does not say which routes were evaluated.
+  const evaluated = count === 0 ? "" : ` (${count} evaluated)`;
+  return selected === "" ? `no route selected${evaluated}` : `selected "${selected}"${evaluated}`;
 }
 
 /** Names every policy that is set; an empty list counts as unset. */

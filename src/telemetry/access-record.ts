@@ -28,7 +28,9 @@ export interface AccessRecord {
   readonly grpcStatus?: number | undefined;
   /** TLS server name; logged only without `host`. */
   readonly sni?: string | undefined;
+  /** Of the span, or else of the client's trace. */
   readonly traceId?: string | undefined;
+  /** Of sampled requests. */
   readonly spanId?: string | undefined;
   readonly jwtSubject?: string | undefined;
   /** `http`, `tcp`, `tls` or `udp`. */

@@ -30,8 +30,8 @@ export type TraceMessage =
   | {
       readonly type: "requestStarted";
       readonly requestId?: string;
-      /** Only for connections without requests: `tcp`, or `tls` that passes through. */
-      readonly protocol?: "tcp" | "tls";
+      /** Only for connections without requests: `tcp`, `tls` that passes through, or `udp`, a session of datagrams. */
+      readonly protocol?: "tcp" | "tls" | "udp";
     }
   | {
       readonly type: "requestSnapshot" | "responseSnapshot";

@@ -151,12 +151,12 @@ export class Follower {
     if (this.#closed) return;
     this.#counters.produced(events.length);
     // Not after an event is added: its request may end with it.
-    if (this.#batchLength >= BATCH_LENGTH) this.#flush();
+    if (this.#batchLength >= BATCH_LENGTH) this.flush();
     const last = this.#batch.at(-1);
     if (last?.request === request) last.events.push(...events);
     else this.#batch.push({ request, events: [...events], ended: false });
     for (const { length } of events) this.#batchLength += length;
-    this.#timer ??= setTimeout(() => this.#flush(), BATCH_MS);
+    this.#timer ??= setTimeout(() => this.flush(), BATCH_MS);
   }
 
   /** The event that was sent last was the last of the request: a tracer finishes in the same turn. */
@@ -166,9 +166,11 @@ export class Follower {
     this.#inProgress.delete(request);
   }
 
-  #flush(): void {
+  /** Sends what is collected, if there is room for it. */
+  flush(): void {
     clearTimeout(this.#timer);
     this.#timer = undefined;
+    if (this.#batch.length === 0 && this.#lost.events === 0) return;
     const [requests, length, begun] = [this.#batch, this.#batchLength, this.#begun];
     this.#batch = [];
     this.#batchLength = 0;
@@ -181,7 +183,7 @@ export class Follower {
     this.#lost.begun += begun;
     for (const each of requests) this.#lost.events += each.events.length;
     // Also if no further event comes.
-    this.#timer = setTimeout(() => this.#flush(), BATCH_MS);
+    this.#timer = setTimeout(() => this.flush(), BATCH_MS);
   }
 
   /** What was lost in front of a batch with these requests, of which the last `begun` have begun in it. */

@@ -185,7 +185,10 @@ function selection(message: Extract<TraceMessage, { type: "routeSelection" }>): 
     return { kind: "route", name: "none", result: "no", reason: "no route matches", ...losers };
   const selected = candidates.find(({ route }) => route === selectedRoute) ?? { route: selectedRoute };
   const isOnly = !others.some(({ matched }) => matched);
-  return routeStep(selected, "yes", isOnly ? "the only route that matches" : "takes precedence", losers);
+  // Without the other routes it is not known whether they match too.
+  const reason =
+    evaluatedRoutes.length === 0 ? "selected" : isOnly ? "the only route that matches" : "takes precedence";
+  return routeStep(selected, "yes", reason, losers);
 }
 
 function rule(

@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { act, following } from "./fixtures/follow.ts";
 import { loaded } from "./fixtures/trace.ts";
-import { keysToActions, type Named } from "./keys.ts";
+import { followKeys, keysToActions, type Named } from "./keys.ts";
 import { reduce, type State, statusText, wrappedDetail } from "./reducer.ts";
 
 const NONE: Named = {
@@ -79,4 +80,18 @@ test("Ctrl-C and Ctrl-Z are commands", () => {
   const state = loaded(80, 24);
   assert.deepEqual(keysToActions("c", { ...NONE, ctrl: true }, state), ["interrupt"]);
   assert.deepEqual(keysToActions("z", { ...NONE, ctrl: true }, state), ["suspend"]);
+});
+
+test("in the view of many requests enter opens, also typed fast after other keys; escape goes back and then quits", () => {
+  const state = following({ columns: 80, rows: 24 }, { path: "/a" }, { path: "/b" });
+  const names = (input: string, key: Partial<Named>, now = state) =>
+    followKeys(input, { ...NONE, ...key }, now).map((action) => (typeof action === "string" ? action : action.type));
+  assert.deepEqual(names("\r", { return: true }), ["entered"]);
+  assert.deepEqual(names("k\r", {}), ["moved", "entered"]);
+  assert.deepEqual(names("/cart\r", {}), ["searchOpened", "searchChanged", "searchClosed"]);
+  assert.deepEqual(names("", { escape: true }), ["quit"]);
+  assert.deepEqual(names("", { escape: true }, act(state, { type: "entered" })), ["left"]);
+  const typing = act(state, { type: "searchOpened" });
+  assert.deepEqual(names("q", {}, typing), ["searchChanged"]);
+  assert.deepEqual(names("", { escape: true }, typing), ["searchClosed"]);
 });

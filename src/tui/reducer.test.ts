@@ -1,9 +1,20 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { EVENTS } from "../report/fixtures/trace.ts";
+import { rowOf } from "../report/rows.ts";
 import { loaded } from "./fixtures/trace.ts";
-import { columnsFor, listLine } from "./layout.ts";
-import { detail, initialState, layout, type Move, reduce, type State, statusText, wrappedDetail } from "./reducer.ts";
+import { listLine } from "./layout.ts";
+import {
+  detail,
+  initialState,
+  layout,
+  listColumns,
+  type Move,
+  reduce,
+  type State,
+  statusText,
+  wrappedDetail,
+} from "./reducer.ts";
 
 const SIZE = { columns: 80, rows: 24 };
 /** The snapshots of the fixture that equal the one before. */
@@ -13,13 +24,13 @@ const moved = (state: State, ...moves: Move[]) =>
 
 test("the selection follows new events until the reader leaves the last row", () => {
   let state = initialState("t", SIZE);
-  for (const event of EVENTS.slice(0, 5)) state = reduce(state, { type: "event", event });
+  for (const event of EVENTS.slice(0, 5)) state = reduce(state, { type: "events", events: [event] });
   assert.equal(state.selected, 4);
   state = moved(state, "up");
-  state = reduce(state, { type: "event", event: EVENTS[5] ?? {} });
+  state = reduce(state, { type: "events", events: [EVENTS[5] ?? {}] });
   assert.equal(state.selected, 3);
   state = moved(state, "end");
-  state = reduce(state, { type: "event", event: EVENTS[6] ?? {} });
+  state = reduce(state, { type: "events", events: [EVENTS[6] ?? {}] });
   assert.equal(state.selected, 6);
 });
 
@@ -40,12 +51,25 @@ test("the selected row is always visible, at every size", () => {
 test("the list is no wider and no taller than its content, and leaves the details two fifths", () => {
   const state = loaded(300, 60);
   const { events, detail } = layout(state);
-  const longest = Math.max(...state.rows.map((row) => listLine(row, columnsFor(state.rows.at(-1)), false).length));
+  const longest = Math.max(...state.rows.map((row) => listLine(row, listColumns(state), false).length));
   assert.equal(events.textWidth, longest);
   assert.equal(events.width + detail.width, 300);
   assert.equal(layout(loaded(120, 60)).events.width, 72);
   const short = { ...loaded(80, 60), listed: state.rows.slice(0, 3) };
   assert.equal(layout(short).events.lines, 4, "the header and three rows");
+});
+
+test("a bar shows when a step began and how long it took, against the whole request", () => {
+  const row = (eventStart: number, eventEnd: number) => rowOf({ eventStart, eventEnd, message: {} }, undefined);
+  const columns = { number: 1, time: 5, bar: 10, total: 1000 };
+  const bar = (began: number, end: number) => listLine(row(began, end), columns, false).slice(11, 21);
+  assert.equal(bar(0, 1000), "██████████");
+  assert.equal(bar(0, 500), "█████     ");
+  assert.equal(bar(250, 500), "  ▐██     ");
+  assert.equal(bar(300, 350), "   ▌      ");
+  assert.equal(bar(1000, 1000), "         ▐", "one that takes no time, at the end");
+  assert.equal(bar(0, 0), "▌         ");
+  assert.equal(listLine(row(0, 0), { ...columns, total: 0 }, false).slice(11, 21), "▌         ");
 });
 
 test("moves stop at both ends", () => {
@@ -80,7 +104,7 @@ test("the status shows the progress of the trace", () => {
   assert.equal(statusText(state), "waiting for trace data");
   state = reduce(state, { type: "progress", text: "request sent, waiting for trace to complete" });
   assert.equal(statusText(state), "request sent, waiting for trace to complete");
-  state = reduce(state, { type: "event", event: EVENTS[0] ?? {} });
+  state = reduce(state, { type: "events", events: [EVENTS[0] ?? {}] });
   assert.equal(statusText(state), "1 event · request sent, waiting for trace to complete");
   state = reduce(state, { type: "ended" });
   assert.equal(statusText(state), "1 event · stream complete, press q to exit");
@@ -90,11 +114,11 @@ test("the end of the request selects the event that decided, unless the reader h
   const state = loaded(80, 24);
   assert.equal(state.rows[state.selected]?.label, "Backend Result");
   const before = EVENTS.slice(0, -1).reduce<State>(
-    (now, event) => reduce(now, { type: "event", event }),
+    (now, event) => reduce(now, { type: "events", events: [event] }),
     initialState("t", SIZE),
   );
   const moved = reduce(before, { type: "moved", move: "home" });
-  assert.equal(reduce(moved, { type: "event", event: EVENTS.at(-1) ?? {} }).selected, 0);
+  assert.equal(reduce(moved, { type: "events", events: [EVENTS.at(-1) ?? {}] }).selected, 0);
 });
 
 test("snapshots that change nothing can be hidden; the rows keep their numbers, the decisions and the selection", () => {
@@ -117,7 +141,7 @@ test("snapshots that change nothing can be hidden; the rows keep their numbers, 
 
 test("events that arrive while unchanged snapshots are hidden are listed only if they change something", () => {
   let state = reduce(initialState("t", SIZE), { type: "briefToggled" });
-  for (const event of EVENTS) state = reduce(state, { type: "event", event });
+  for (const event of EVENTS) state = reduce(state, { type: "events", events: [event] });
   assert.equal(state.rows.length - state.listed.length, UNCHANGED.length);
   assert.equal(state.listed[state.selected]?.label, "Backend Result", "the end selects the event that decided");
 });
@@ -131,7 +155,7 @@ test("a stream that broke ends in a red row that says why", () => {
 test("the details say when no event or snapshot has arrived yet", () => {
   const state = initialState("t", SIZE);
   assert.deepEqual(detail(state).lines, [{ text: "No event available yet.", note: true }]);
-  const first = reduce(state, { type: "event", event: EVENTS[0] ?? {} });
+  const first = reduce(state, { type: "events", events: [EVENTS[0] ?? {}] });
   const snapshot = detail(reduce(first, { type: "modeChosen", mode: "snapshot" }));
   assert.deepEqual(snapshot.lines, [{ text: "No snapshot available yet.", note: true }]);
 });

@@ -10,7 +10,7 @@ import {
   treeOf,
 } from "../report/detail.ts";
 import { outcomeOf } from "../report/outcome.ts";
-import { changesNothing, problemRow, type Row, rowOf } from "../report/rows.ts";
+import { changesNothing, problemRow, type Row, rowsOf } from "../report/rows.ts";
 import { columnsOf, wrapHanging } from "../report/text.ts";
 import { columnsFor, type Layout, layoutOf, listSize, type Pane, type Size } from "./layout.ts";
 
@@ -37,6 +37,8 @@ export interface State {
   readonly mode: Mode;
   readonly format: Format;
   readonly size: Size;
+  /** Where the panes are in the view of many requests; undefined: they fill the terminal, as their content requires. */
+  readonly placed: Layout | undefined;
   /** Progress of the client: `request sent, waiting for trace to complete`. */
   readonly progress: string | undefined;
   readonly ended: boolean;
@@ -54,13 +56,8 @@ export interface State {
 
 export type Move = "up" | "down" | "pageUp" | "pageDown" | "home" | "end";
 
-export type Action =
-  | { readonly type: "event"; readonly event: Fields }
-  | { readonly type: "problem"; readonly text: string }
-  | { readonly type: "progress"; readonly text: string }
-  | { readonly type: "headed"; readonly text: string; readonly revealed: boolean }
-  | { readonly type: "titled"; readonly title: string }
-  | { readonly type: "ended" }
+/** What keys and the terminal change. */
+export type KeyAction =
   | { readonly type: "resized"; readonly size: Size }
   | { readonly type: "paneSwitched" }
   | { readonly type: "moved"; readonly move: Move }
@@ -74,37 +71,54 @@ export type Action =
   | { readonly type: "searchClosed"; readonly find: boolean }
   | { readonly type: "foundNext"; readonly what: "match" | "problem"; readonly forward: boolean };
 
+export type Action =
+  | KeyAction
+  | { readonly type: "events"; readonly events: readonly Fields[] }
+  | { readonly type: "problem"; readonly text: string }
+  | { readonly type: "progress"; readonly text: string }
+  | { readonly type: "headed"; readonly text: string; readonly revealed: boolean }
+  | { readonly type: "titled"; readonly title: string }
+  | { readonly type: "ended" }
+  | { readonly type: "placed"; readonly layout: Layout }
+  | { readonly type: "emptied"; readonly title: string };
+
 export function initialState(title: string, size: Size, revealed = false): State {
   return {
+    ...NO_EVENTS,
     title,
     revealed,
-    rows: [],
-    listed: [],
     brief: false,
-    widest: 0,
-    selected: 0,
-    eventsTop: 0,
-    detailTop: 0,
     pane: "events",
     mode: "raw",
     format: "yaml",
     size,
+    placed: undefined,
     progress: undefined,
     ended: false,
     notice: undefined,
     help: false,
     search: "",
     typing: false,
-    foundLine: undefined,
   };
 }
 
+/** The parts of the state that depend on the events. */
+const NO_EVENTS = {
+  rows: [],
+  listed: [],
+  widest: 0,
+  selected: 0,
+  eventsTop: 0,
+  detailTop: 0,
+  foundLine: undefined,
+} as const;
+
 export function reduce(state: State, action: Action): State {
   switch (action.type) {
-    case "event":
-      return append(state, rowOf(action.event, state.rows.at(-1)));
+    case "events":
+      return append(state, rowsOf(action.events, state.rows.at(-1)));
     case "problem":
-      return append(state, problemRow(action.text, state.rows.at(-1)));
+      return append(state, [problemRow(action.text, state.rows.at(-1))]);
     case "progress":
       return { ...state, progress: action.text };
     case "headed":
@@ -115,6 +129,10 @@ export function reduce(state: State, action: Action): State {
       return { ...state, ended: true };
     case "resized":
       return scrolled({ ...state, size: action.size, foundLine: undefined });
+    case "placed":
+      return scrolled({ ...state, placed: action.layout });
+    case "emptied":
+      return { ...state, ...NO_EVENTS, title: action.title };
     case "paneSwitched":
       return scrolled({ ...state, ...cleared, pane: state.pane === "events" ? "detail" : "events" });
     case "moved":
@@ -144,8 +162,18 @@ export function reduce(state: State, action: Action): State {
 const cleared = { notice: undefined, foundLine: undefined } as const;
 
 export function layout(state: State): Layout {
-  const { size, pane, rows, listed, widest } = state;
-  return layoutOf(size, pane, listSize(columnsFor(rows.at(-1)), widest, listed.length));
+  return state.placed ?? layoutOf(state.size, state.pane, sizeOfList(state));
+}
+
+/** The columns of the event list; with bars only in the view of many requests. */
+export function listColumns({ rows, placed }: State): ReturnType<typeof columnsFor> {
+  const bar = placed === undefined ? 0 : Math.min(Math.max(Math.floor(placed.events.textWidth / 5), 8), 24);
+  return columnsFor(rows.at(-1), bar);
+}
+
+/** The size of the whole event list. */
+export function sizeOfList(state: State): ReturnType<typeof listSize> {
+  return listSize(listColumns(state), state.widest, state.listed.length);
 }
 
 export function detail(state: State): Detail {
@@ -178,13 +206,16 @@ export function statusText(state: State): string {
 }
 
 /** Follows new events while the last row is selected; at the end of the request, selects the one that decided the outcome. */
-function append(state: State, row: Row): State {
+function append(state: State, added: readonly Row[]): State {
   const follows = state.selected >= state.listed.length - 1;
-  const rows = [...state.rows, row];
-  const listed = state.brief && changesNothing(row) ? state.listed : [...state.listed, row];
-  const appended = { ...state, rows, listed, widest: Math.max(state.widest, columnsOf(row.summary)) };
-  if (!follows || listed === state.listed) return appended;
-  const decider = row.message.type === "requestFinished" ? outcomeOf(rows).decider : undefined;
+  const rows = [...state.rows, ...added];
+  const news = state.brief ? added.filter((row) => !changesNothing(row)) : added;
+  const listed = [...state.listed, ...news];
+  const widest = added.reduce((most, { summary }) => Math.max(most, columnsOf(summary)), state.widest);
+  const appended = { ...state, rows, listed, widest };
+  if (!follows || news.length === 0) return appended;
+  const ends = added.some(({ message }) => message.type === "requestFinished");
+  const decider = ends ? outcomeOf(rows).decider : undefined;
   const selected = decider === undefined ? listed.length - 1 : listed.indexOf(decider);
   return scrolled({ ...appended, selected, detailTop: 0 });
 }
@@ -207,10 +238,10 @@ function move(state: State, direction: Move): State {
   if (state.pane === "detail") {
     const { lines } = layout(state).detail;
     const most = Math.max(0, wrappedDetail(state).length - lines);
-    return { ...state, detailTop: target(state.detailTop, direction, lines, most) };
+    return { ...state, detailTop: moveTarget(state.detailTop, direction, lines, most) };
   }
   const { lines } = layout(state).events;
-  const selected = target(state.selected, direction, lines - 1, Math.max(0, state.listed.length - 1));
+  const selected = moveTarget(state.selected, direction, lines - 1, Math.max(0, state.listed.length - 1));
   return selected === state.selected ? state : select(state, selected);
 }
 
@@ -238,7 +269,8 @@ function nextProblem(state: State, forward: boolean): State {
   return select({ ...state, ...cleared }, row);
 }
 
-function target(from: number, direction: Move, page: number, most: number): number {
+/** Where a move leads in a list with the indexes 0 to `most`, of which a page shows `page`. */
+export function moveTarget(from: number, direction: Move, page: number, most: number): number {
   const step = Math.max(1, page - 1);
   const moved = { up: from - 1, down: from + 1, pageUp: from - step, pageDown: from + step, home: 0, end: most };
   return Math.min(Math.max(moved[direction], 0), most);

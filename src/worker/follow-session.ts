@@ -21,6 +21,8 @@ export interface FollowBounds {
   readonly forMs: number;
 }
 
+type EndReason = "count" | "time" | "shutdown";
+
 /** What is said about the stream, not about one request. Its JSON is documented in docs/trace.md. */
 type FollowNotice =
   /**
@@ -33,7 +35,7 @@ type FollowNotice =
   /** The last event. `unfinished`: requests that continue. */
   | {
       readonly type: "followEnded";
-      readonly reason: "count" | "time";
+      readonly reason: EndReason;
       readonly requests: number;
       readonly unfinished: number;
     };
@@ -156,6 +158,11 @@ export class FollowSession {
     this.#endIfEnough();
   }
 
+  /** Ends it with its last event: the gateway ends. */
+  shutDown(): void {
+    this.#end("shutdown");
+  }
+
   /** Ends it, whatever the reader has still to get. */
   giveUp(): void {
     clearTimeout(this.#unread);
@@ -215,7 +222,7 @@ export class FollowSession {
     if (this.#requests >= this.#bounds.count && this.#unfinished === 0) this.#end("count");
   }
 
-  #end(reason: "count" | "time"): void {
+  #end(reason: EndReason): void {
     if (this.#over) return;
     this.#add(notice({ type: "followEnded", reason, requests: this.#requests, unfinished: this.#unfinished }), 0);
     this.#stop();

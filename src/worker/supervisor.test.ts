@@ -211,6 +211,30 @@ test("locks of rate limits that a dead worker held are released", async (t: Test
   assert.equal(await fetchText(workers), "limited");
 });
 
+test("a worker that dies during the drain is said, and the drain ends the stream", async () => {
+  await using workers = new TestSupervisor(2);
+  const { supervisor } = workers;
+  await supervisor.apply(1, answering("x"));
+  const busy = await workers.clientOf("worker-0");
+  busy.write("GET /slow HTTP/1.1\r\n");
+  while (!JSON.stringify(await supervisor.tasks()).includes('"state":"head"'));
+  const types: string[] = [];
+  const reader: FollowReader = {
+    onDrain: undefined,
+    events: (events) => {
+      for (const { json } of events) types.push(/"type":"(\w+)"/.exec(json ?? "")?.[1] ?? "ready");
+      return true;
+    },
+    end: () => void types.push("."),
+  };
+  const options = { reveal: false, maxBodyBytes: 0 };
+  await supervisor.hub.follow({ count: 2, forMs: 60_000, options, filter: { functions: "" } }, reader);
+  const drained = supervisor.drain(60_000);
+  await workers.end("worker-0");
+  await drained;
+  assert.deepEqual(types, ["ready", "workerDied", "followEnded", "."]);
+});
+
 test("the drain does not wait for a worker that dies", async () => {
   await using workers = new TestSupervisor(2);
   await workers.supervisor.apply(1, answering("x"));

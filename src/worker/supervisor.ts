@@ -289,6 +289,7 @@ export class Supervisor implements WorkerEvents {
     await this.#collect("destroy", undefined, (_index, count) => {
       cut += count;
     });
+    this.hub.shutDown();
     return cut;
   }
 
@@ -335,8 +336,12 @@ export class Supervisor implements WorkerEvents {
   }
 
   onExit(handle: WorkerHandle, error: Error | undefined): void {
-    if (error === undefined || this.#stopping) return;
+    if (error === undefined) return;
     const { index } = handle;
+    const orphans = [...this.#watches].filter(([, { slot }]) => this.#gate.claimant(slot) === index).map(([id]) => id);
+    this.hub.workerDied(index, handle.followed);
+    this.hub.abandon(orphans, "the worker that served the request has died");
+    if (this.#stopping) return;
     this.#workers.delete(index);
     this.#electChecker();
     // A thread may die between lock and unlock; the others would then wait for its bucket forever.
@@ -347,9 +352,6 @@ export class Supervisor implements WorkerEvents {
     const { overloaded_workers: _4, ...counted } = others;
     this.#retired = mergeSnapshots([this.#retired, counted]);
     this.pressure.hold(index, 0);
-    const orphans = [...this.#watches].filter(([, { slot }]) => this.#gate.claimant(slot) === index).map(([id]) => id);
-    this.hub.workerDied(index, handle.followed);
-    this.hub.abandon(orphans, "the worker that served the request has died");
     this.#events.onWorkerDeath(handle.name, error);
     const early = performance.now() - (this.#startedAt.get(index) ?? 0) < EARLY_DEATH_MS;
     void this.#restart(index, early);

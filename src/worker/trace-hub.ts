@@ -139,6 +139,11 @@ export class TraceHub {
       session.workerDied(worker, counters.producedBy(slot, id));
   }
 
+  /** Ends all streams of followed requests; no worker runs any more. */
+  shutDown(): void {
+    for (const { session } of this.#followers.values()) session.shutDown();
+  }
+
   #freeSlot(): number {
     const used = new Set([...this.#watchers.values(), ...this.#followers.values()].map(({ slot }) => slot));
     let slot = 0;

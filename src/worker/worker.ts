@@ -238,6 +238,7 @@ function main(port: NonNullable<typeof parentPort>, options: WorkerOptions): voi
       // The main thread ends this one after the reply; batches that wait for their timer would be lost.
       batch.flush();
       chunks.flush();
+      watchers.flush();
       return connections;
     },
   };

@@ -4,7 +4,7 @@ import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 import { after, before, suite, test } from "node:test";
 import { TestGateway } from "../../../test/helpers/gateway.ts";
 import { CliError } from "../runner/errors.ts";
-import type { FollowedItem } from "../trace/follow.ts";
+import type { FollowedItem } from "../trace/followed.ts";
 import { localProxy } from "./admin.ts";
 import { openFollow } from "./follow-stream.ts";
 

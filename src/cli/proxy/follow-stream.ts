@@ -2,7 +2,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { AdminClientError, type FollowRequest, type TraceStream } from "../../admin/client/client.ts";
 import { fieldsOf } from "../../base/fields.ts";
 import { CliError, describe, usage } from "../runner/errors.ts";
-import type { FollowedItem } from "../trace/follow.ts";
+import type { FollowedItem } from "../trace/followed.ts";
 import { toRecord } from "../trace/source.ts";
 import { adminResult, type ProxyAdmin } from "./admin.ts";
 

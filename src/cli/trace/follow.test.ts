@@ -2,7 +2,8 @@ import assert from "node:assert/strict";
 import { PassThrough } from "node:stream";
 import { text } from "node:stream/consumers";
 import { test } from "node:test";
-import { type FollowedProxy, printFollowed } from "./follow.ts";
+import { printFollowed } from "./follow.ts";
+import type { FollowedProxy } from "./followed.ts";
 import { type TraceRecord, toRecord } from "./source.ts";
 
 const TIME = "2026-02-03T04:05:06.789Z";

@@ -5,7 +5,8 @@ import type { OptionSpecs } from "../runner/define-command.ts";
 import { usage } from "../runner/errors.ts";
 import { OUTPUT_OPTION } from "../runner/output-option.ts";
 import { TraceFile } from "./save.ts";
-import type { TraceItem, TraceSource, TraceView } from "./source.ts";
+import type { TraceItem, TraceSource } from "./source.ts";
+import type { TraceView } from "./view.ts";
 
 /** Options that choose how a trace is shown. */
 export const FORMAT_OPTIONS = {
@@ -90,8 +91,8 @@ async function show(
   return printText(source, "text", context);
 }
 
-/** Why this terminal cannot show the full-screen view. */
-function noFullScreen({ env }: Context): string | undefined {
+/** Why this terminal cannot show the full-screen view; undefined if it can. */
+export function noFullScreen({ env }: Context): string | undefined {
   if (env.TERM === "dumb") return "this terminal cannot show a full-screen view (TERM=dumb)";
   // Ink draws nothing when these variables say that it runs in continuous integration.
   if ([env.CI, env.CONTINUOUS_INTEGRATION].some((value) => value !== undefined && value !== "0" && value !== "false")) {

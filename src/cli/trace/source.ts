@@ -49,17 +49,6 @@ export interface TraceSource {
   readonly items: AsyncIterable<TraceItem>;
 }
 
-/** The part of the process that the view uses. */
-interface ViewProcess {
-  readonly env: Readonly<Record<string, string | undefined>>;
-  readonly signal: AbortSignal;
-}
-
-/** The terminal UI, as the trace command sees it. Resolves when the reader quits; rejects when the trace failed before its first event. */
-export interface TraceView {
-  show(source: TraceSource, process: ViewProcess): Promise<void>;
-}
-
 /** Largest file, in characters; showing or converting it takes several times as much memory. */
 const MAX_FILE_LENGTH = 128 * 1024 * 1024;
 

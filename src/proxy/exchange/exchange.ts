@@ -11,7 +11,7 @@ import { redactTarget, SECRET_PARAMETERS } from "../../base/redaction.ts";
 import { Budget } from "../../cel/index.ts";
 import { grpcStatusOfError, grpcTrailers } from "../../http/grpc-reply.ts";
 import { nextHop } from "../../http/loop.ts";
-import type { HeaderList, HttpRequest, Latin1 } from "../../http/message/message.ts";
+import { getHeader, type HeaderList, type HttpRequest, type Latin1 } from "../../http/message/message.ts";
 import { type Downstream, type ServerStream, UNANSWERED } from "../../http/stream.ts";
 import { ShownVariables } from "../../telemetry/shown-variables.ts";
 import { RequestSecrets } from "../../trace/secrets.ts";
@@ -83,6 +83,8 @@ export class Exchange implements ServerStream {
   readonly startedAt = performance.now();
   /** Identifies the request in logs, traces and spans; undefined where the configuration turns ids off. */
   readonly requestId: Latin1 | undefined;
+  /** The header as the client sent it; policies may change or remove it. Not checked. */
+  readonly traceparent: string | undefined;
   /** Set only if a watcher follows the request or the log explains it. */
   readonly trace: RequestTrace | undefined;
   /** Set only for sampled requests. */
@@ -127,6 +129,7 @@ export class Exchange implements ServerStream {
     this.bind = bind;
     this.services = services;
     this.#lifecycle = lifecycle;
+    this.traceparent = getHeader(request.headers, "traceparent");
     this.requestId = bind.forwarding.requestId(request, downstream);
     this.requestSide = new RequestSide(this);
     this.responseSide = new ResponseSide(this);

@@ -11,6 +11,7 @@ import { shadowKey } from "../../policies/contract/shadow.ts";
 import type { ShadowDecision } from "../../policies/contract/types.ts";
 import type { AccessLog } from "../../telemetry/access-log.ts";
 import type { AccessRecord } from "../../telemetry/access-record.ts";
+import { parseTraceparent } from "../../telemetry/tracing/traceparent.ts";
 import { severityOf } from "../../trace/tracer.ts";
 import type { CompiledBind } from "../compile/compiled.ts";
 import { originInFrontend } from "../compile/provenance.ts";
@@ -156,7 +157,7 @@ function factsOf(exchange: Told, time: number): AccessRecord {
     version: request.version,
     status: result.status,
     grpcStatus: responseSide.grpcStatus,
-    traceId: span?.traceId,
+    traceId: span?.traceId ?? traceIdOf(exchange),
     spanId: span?.spanId,
     jwtSubject: subjectOf(found.jwt),
     protocol: "http",
@@ -198,6 +199,11 @@ function shownShadows(
 function redactedTarget({ requestSide, bind }: Told): RedactedTarget {
   const { arrivedTarget } = requestSide;
   return redactTarget(arrivedTarget, bind.policies.credentials.parametersOf(arrivedTarget));
+}
+
+/** Of a trace that others may record, if the client sent a valid one. */
+function traceIdOf({ traceparent }: Told): string | undefined {
+  return traceparent === undefined ? undefined : parseTraceparent(traceparent)?.traceId;
 }
 
 /** `sub` of verified claims; other types than text are not logged. */

@@ -1,16 +1,13 @@
 /** The record of a request that is over, for the flight recorder. Costs no allocation unless the request has failed. */
 import { redactTarget } from "../../base/redaction.ts";
-import { getHeader } from "../../http/message/message.ts";
 import { errorNumber, reasonNumber } from "../../recorder/codes.ts";
 import { FLAGS, type SlotFields } from "../../recorder/layout.ts";
 import type { Place, Recorder } from "../../recorder/recorder.ts";
+import { isTraceparent, TRACE_ID_AT } from "../../telemetry/tracing/traceparent.ts";
 import type { Exchange } from "../exchange/exchange.ts";
 
 /** An attempt beyond this number counts as this one: the field has a byte. */
 const MAX_ATTEMPTS = 255;
-/** Where the trace id begins in `traceparent`, and the shortest that is valid (W3C Trace Context, section 3.2). */
-const TRACE_ID = 3;
-const TRACEPARENT = 55;
 /** What makes a path look like one with parameters or user names, whose values may be secret. */
 const SUSPICIOUS = /[;%@+]/;
 
@@ -30,6 +27,7 @@ export type Recorded = Readonly<
     | "selected"
     | "span"
     | "startedAt"
+    | "traceparent"
   >
 >;
 
@@ -63,8 +61,9 @@ export function recordRequest(exchange: Recorded, place: Place, recorder: Record
     if (origin !== undefined || policy !== undefined)
       fields.decider = recorder.decider({ policy: policy?.policy, phase: policy?.phase, rule: policy?.rule, origin });
   }
-  const parent = exchange.span?.traceId ?? getHeader(request.headers, "traceparent");
-  if (parent !== undefined) setTrace(fields, parent, exchange.span === undefined ? TRACE_ID : 0);
+  const { span, traceparent } = exchange;
+  if (span !== undefined) setTrace(fields, span.traceId, 0);
+  else if (traceparent !== undefined && isTraceparent(traceparent)) setTrace(fields, traceparent, TRACE_ID_AT);
   recorder.client(downstream.connection.remoteAddress, downstream.connection.remotePort);
   recorder.texts(exchange.requestId, selected.host, shownPath(exchange));
   recorder.close(place, result.endedAt);
@@ -77,9 +76,8 @@ export function shownPath({ requestSide: { arrivedPath }, bind }: Pick<Recorded,
     : arrivedPath;
 }
 
-/** `at`: where the 32 hexadecimal digits of the trace id begin. Other texts than a valid `traceparent` give no or a wrong id. */
+/** `at`: where the 32 hexadecimal digits of the trace id begin. */
 function setTrace(fields: SlotFields, text: string, at: number): void {
-  if (at > 0 && text.length < TRACEPARENT) return;
   fields.trace0 = hexadecimal(text, at);
   fields.trace1 = hexadecimal(text, at + 8);
   fields.trace2 = hexadecimal(text, at + 16);

@@ -71,6 +71,11 @@ export class Watchers {
     this.#followers.set(id, { slot, follower: new Follower(filter, options, counters, post) });
   }
 
+  /** Sends what followers have collected. */
+  flush(): void {
+    for (const { follower } of this.#followers.values()) follower.flush();
+  }
+
   remove(id: number): void {
     this.#followers.get(id)?.follower.close();
     this.#followers.delete(id);
@@ -121,9 +126,22 @@ export class Watchers {
     return this.#gate.armed ? this.#take("", start, ({ expression }) => expression === undefined) : undefined;
   }
 
+  /** The sink of a session of datagrams for those who follow; a trace waits for a request or a connection. */
+  followSession(start: number): TraceSink | undefined {
+    if (!this.#gate.armed) return undefined;
+    return this.#withFollowers(undefined, start, ({ expression }) => expression === undefined);
+  }
+
   /** One watcher at most takes a request; all who follow it see it too. */
   #take(token: string, start: number, matches: (chooser: Chooser) => boolean): TraceSink | undefined {
-    const watched = this.#takeOne(token, start, matches);
+    return this.#withFollowers(this.#takeOne(token, start, matches), start, matches);
+  }
+
+  #withFollowers(
+    watched: Tracer | undefined,
+    start: number,
+    matches: (chooser: Chooser) => boolean,
+  ): TraceSink | undefined {
     const sinks: TraceSink[] = [];
     for (const { slot, follower } of this.#followers.values()) {
       if (!this.#gate.waits(slot) || !matches(follower)) continue;

@@ -1,4 +1,4 @@
-/** The trace of a TCP connection. */
+/** The trace of a TCP connection, or of a session of datagrams. */
 import type { Origin } from "../../base/origin.ts";
 import type { Addresses } from "../../net/addresses.ts";
 import type { RequestState, TraceMessage } from "../../trace/events.ts";
@@ -8,15 +8,22 @@ import type { Services } from "../services/services.ts";
 import { ofBackend } from "../trace/request-trace.ts";
 import { StreamProgress } from "../trace/stream-progress.ts";
 
-/** What a trace shows of a connection. */
-interface Traced {
+/** What a trace shows of a TCP connection. */
+interface TracedConnection {
   readonly transport: Addresses;
   readonly listener: Pick<CompiledListener, "protocol"> | undefined;
   /** Name of the TLS handshake, `` without one. */
   readonly serverName: string;
 }
 
-export function protocolOfConnection(listener: Traced["listener"]): "tcp" | "tls" {
+/** What a trace shows at the start. */
+interface Arrival {
+  readonly protocol: "tcp" | "tls" | "udp";
+  readonly addresses: Addresses;
+  readonly serverName: string;
+}
+
+export function protocolOfConnection(listener: TracedConnection["listener"]): "tcp" | "tls" {
   return listener?.protocol === "TLS" || listener?.protocol === "HTTPS" ? "tls" : "tcp";
 }
 
@@ -36,7 +43,7 @@ export function routeOfConnection(
 }
 
 /**
- * The trace of one TCP connection, or of one whose TLS passes through: which route and endpoint it got, what it carries while it
+ * The trace of one TCP connection, of one whose TLS passes through, or of one session of datagrams: which route and endpoint it got, what it carries while it
  * lasts, and how it ended. Exists only while a watcher follows the connection.
  */
 export class ConnectionTrace {
@@ -46,24 +53,35 @@ export class ConnectionTrace {
 
   /** The trace of a connection that a watcher claims, otherwise undefined. `startedAt`: `performance.now()` ms. */
   static of(
-    connection: Traced,
-    services: Pick<Services, "watchers" | "env">,
+    { transport: addresses, listener, serverName }: TracedConnection,
+    { watchers, env }: Pick<Services, "watchers" | "env">,
     startedAt: number,
   ): ConnectionTrace | undefined {
-    const tracer = services.watchers.claimConnection(startedAt);
-    return tracer && new ConnectionTrace(tracer, connection, services.env);
+    const tracer = watchers.claimConnection(startedAt);
+    const protocol = protocolOfConnection(listener);
+    return tracer && new ConnectionTrace(tracer, { protocol, addresses, serverName }, env);
   }
 
-  private constructor(tracer: TraceSink, { transport, listener, serverName }: Traced, env: RequestState["env"]) {
+  /** The trace of a session of datagrams that someone follows, otherwise undefined. */
+  static ofSession(
+    addresses: Addresses,
+    { watchers, env }: Pick<Services, "watchers" | "env">,
+    startedAt: number,
+  ): ConnectionTrace | undefined {
+    const tracer = watchers.followSession(startedAt);
+    return tracer && new ConnectionTrace(tracer, { protocol: "udp", addresses, serverName: "" }, env);
+  }
+
+  private constructor(tracer: TraceSink, { protocol, addresses, serverName }: Arrival, env: RequestState["env"]) {
     this.#tracer = tracer;
     this.progress = new StreamProgress(tracer);
-    const { remoteAddress, remotePort, rawAddress, rawPort, localAddress, localPort } = transport;
+    const { remoteAddress, remotePort, rawAddress, rawPort, localAddress, localPort } = addresses;
     const requestState: RequestState = {
       source: { address: remoteAddress, port: remotePort, rawAddress, rawPort },
       destination: { address: localAddress, port: localPort, ...(serverName !== "" && { hostname: serverName }) },
       env,
     };
-    tracer.emit("info", { type: "requestStarted", protocol: protocolOfConnection(listener) });
+    tracer.emit("info", { type: "requestStarted", protocol });
     tracer.emit("info", { type: "requestSnapshot", stage: "initial request", requestState });
   }
 

@@ -31,10 +31,9 @@ export class LogExport {
     // A record has separate fields for the ids.
     const own = recordFields({ ...record, traceId: undefined, spanId: undefined });
     const attributes = this.#edits.edit(own, subject.shown);
-    const span = traceId === undefined || spanId === undefined ? undefined : { traceId, spanId };
     this.#sink.add(
       this.#exporter,
-      encodeLogRecord({ time: record.time, body: bodyOf(attributes, record.protocol), attributes, span }),
+      encodeLogRecord({ time: record.time, body: bodyOf(attributes, record.protocol), attributes, traceId, spanId }),
     );
   }
 }

@@ -17,6 +17,7 @@ import type { CompiledBackend, CompiledBind, CompiledListener, CompiledTcpRoute 
 import type { LiveConnection } from "../ingress/arrival.ts";
 import { callable, pick } from "../phases/select-backend.ts";
 import type { Services } from "../services/services.ts";
+import { ConnectionTrace } from "../tcp/connection-trace.ts";
 import { isLogged, logAccess } from "../telemetry/log-access.ts";
 import { recordConnection } from "../telemetry/record-connection.ts";
 import { connectionVariables, shownOfConnection } from "../variables/connection-variables.ts";
@@ -93,6 +94,8 @@ export class UdpSession implements UdpFlowEvents, LiveConnection, Sweepable {
   /** The error for the access log; undefined = none. */
   #error: { readonly message: string; readonly reason: Reason; readonly code?: ErrorCode } | undefined;
   readonly #cancels: (() => void)[] = [];
+  /** Only while someone follows the session. */
+  readonly #trace: ConnectionTrace | undefined;
   #draining = false;
 
   constructor(
@@ -111,6 +114,7 @@ export class UdpSession implements UdpFlowEvents, LiveConnection, Sweepable {
     this.remotePort = from.remotePort;
     this.#startedAt = performance.now();
     this.movedAt = this.#startedAt;
+    this.#trace = ConnectionTrace.ofSession(from, services, this.#startedAt);
   }
 
   get client(): DatagramSource {
@@ -174,6 +178,7 @@ export class UdpSession implements UdpFlowEvents, LiveConnection, Sweepable {
 
   onOpen(): void {
     this.#state = "open";
+    this.#trace?.callEnded(null);
     const held = this.#held;
     this.#held = [];
     for (const bytes of held) this.#send(bytes);
@@ -183,6 +188,7 @@ export class UdpSession implements UdpFlowEvents, LiveConnection, Sweepable {
     this.movedAt = performance.now();
     this.#answeredAt ||= this.movedAt;
     this.bytesSent += bytes.length;
+    this.#trace?.progress.sent(bytes);
     this.#host.answer(bytes, this.#client);
   }
 
@@ -222,6 +228,7 @@ export class UdpSession implements UdpFlowEvents, LiveConnection, Sweepable {
       if (!("host" in target)) throw new GatewayError("TG_BACKEND_TYPE", undefined, new Error(name));
       this.#endpoint = endpoint;
       endpoint.begin();
+      this.#trace?.callStarted(endpoint.pool.name, this.#backend);
       this.#sentAt = performance.now();
       if (this.#backend !== undefined) this.#backend.calls.total++;
       this.#services.resolver.locate(target, "udp", ([found], failure) => {
@@ -238,6 +245,7 @@ export class UdpSession implements UdpFlowEvents, LiveConnection, Sweepable {
   /** Throws a GatewayError when there is no endpoint. */
   #choose(): Endpoint {
     this.#route = this.listener?.tcpRoutes.find("");
+    this.#trace?.routeSelected(this.#route, this.listener?.tcpRoutes.routes ?? []);
     if (this.#route === undefined) throw new GatewayError("TG_ROUTE_NOT_FOUND");
     this.#backend = pick(this.#route, this.#services);
     const endpoint = callable(this.#backend, "udp").balancer?.choose();
@@ -282,8 +290,10 @@ export class UdpSession implements UdpFlowEvents, LiveConnection, Sweepable {
   }
 
   #send(bytes: Buffer): void {
-    if (this.#flow?.send(bytes) === true) this.bytesReceived += bytes.length;
-    else this.#host.onDropped("queue");
+    if (this.#flow?.send(bytes) === true) {
+      this.bytesReceived += bytes.length;
+      this.#trace?.progress.received(bytes);
+    } else this.#host.onDropped("queue");
   }
 
   /** The endpoint cannot be reached; the next datagram gets another choice. */
@@ -296,6 +306,7 @@ export class UdpSession implements UdpFlowEvents, LiveConnection, Sweepable {
   /** There is no usable endpoint for the rest of the session. */
   #fail(code: ErrorCode, message: string, dropped: DropReason): void {
     this.#error = { message, reason: ERRORS[code].reason, code };
+    this.#trace?.callEnded(message);
     this.#state = "dropping";
     this.#dropped = dropped;
     for (const _ of this.#held) this.#host.onDropped(dropped);
@@ -313,6 +324,7 @@ export class UdpSession implements UdpFlowEvents, LiveConnection, Sweepable {
     const { code } = this.#error ?? {};
     const chosen = { listener: this.listener, route: this.#route, backend: this.#backend };
     const origin = code && bind.provenance.ofConnectionError(code, chosen, bind.frontend);
+    this.#trace?.finished(this.#error?.message ?? null, origin);
     this.#record(origin);
     if (isLogged(bind, this.#services.accessLog)) this.#log(origin);
     this.#host.onSessionEnd(this);

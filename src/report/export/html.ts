@@ -136,17 +136,15 @@ function events({ rows, outcome, detailOf }: Content, most: number): string {
   const half = Math.max(4, Math.floor(most / 128));
   const omitted = Math.max(0, rows.length - 2 * half);
   const items: string[] = [];
-  let before = 0;
   for (const [index, row] of rows.entries()) {
     if (omitted > 0 && index === half) items.push(leftOut(counted(omitted, "event")));
     if (omitted === 0 || index < half || index >= half + omitted) {
-      const summary = summaryOf(row, index, row === outcome.decider, bar(row, before, total));
+      const summary = summaryOf(row, index, row === outcome.decider, bar(row, total));
       const detail = detailOf(row);
       items.push(
         `<li><details>${summary}<h3>${html(cut(detail.title, LABEL))}</h3>${linesOf(detail, most)}</details></li>`,
       );
     }
-    before = row.end ?? before;
   }
   return `<ol class="events">\n${items.join("\n")}\n</ol>`;
 }
@@ -169,10 +167,10 @@ interface Part {
 }
 
 /** The bar of an event on the timeline: a call with its parts, or the time since the previous event. */
-function bar(row: Row, before: number, total: number): string {
-  const { end, start } = row;
+function bar(row: Row, total: number): string {
+  const { end, start, began } = row;
   if (end === undefined) return "<span></span>";
-  const parts = start === undefined ? [{ name: "step", start: before, end } as const] : partsOf(row, start, end);
+  const parts = start === undefined ? [{ name: "step", start: began, end } as const] : partsOf(row, start, end);
   const rects = parts.map(({ name, start: from, end: to }) => {
     const title = `${name === "step" ? "gateway" : name} ${duration(Math.round(to - from))}`;
     const x = Math.min(WIDTH - 2, (from / total) * WIDTH);

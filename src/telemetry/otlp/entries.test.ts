@@ -82,7 +82,7 @@ test("lists and maps nest; long text is truncated, and half characters are repla
 test("a log record names its span", () => {
   const record = decode(
     "opentelemetry.proto.logs.v1.LogRecord",
-    encodeLogRecord({ time: TIME, body: "", attributes: {}, span: { traceId: TRACE, spanId: SPAN } }),
+    encodeLogRecord({ time: TIME, body: "", attributes: {}, traceId: TRACE, spanId: SPAN }),
   );
   assert.deepEqual([record.trace_id, record.span_id, record.flags], [TRACE, SPAN, 1]);
 });

@@ -28,8 +28,10 @@ interface LogRecord {
   readonly time: number;
   readonly body: string;
   readonly attributes: Attributes;
-  /** The span that it belongs to. */
-  readonly span?: { readonly traceId: string; readonly spanId: string } | undefined;
+  /** The trace that it belongs to. */
+  readonly traceId?: string | undefined;
+  /** The span, if the trace is sampled. */
+  readonly spanId?: string | undefined;
 }
 
 const KINDS = { server: 2, client: 3 } as const;
@@ -73,11 +75,10 @@ export function encodeLogRecord(record: LogRecord): Uint8Array {
   writer.tag(3, WireType.LengthDelimited).string("INFO");
   writeAnyValue(writer, 5, record.body);
   writeAttributes(writer, 6, record.attributes);
-  if (record.span !== undefined) {
-    writer.tag(8, WireType.Bit32).fixed32(SAMPLED);
-    writer.tag(9, WireType.LengthDelimited).bytes(Buffer.from(record.span.traceId, "hex"));
-    writer.tag(10, WireType.LengthDelimited).bytes(Buffer.from(record.span.spanId, "hex"));
-  }
+  const { traceId, spanId } = record;
+  if (spanId !== undefined) writer.tag(8, WireType.Bit32).fixed32(SAMPLED);
+  if (traceId !== undefined) writer.tag(9, WireType.LengthDelimited).bytes(Buffer.from(traceId, "hex"));
+  if (spanId !== undefined) writer.tag(10, WireType.LengthDelimited).bytes(Buffer.from(spanId, "hex"));
   writer.tag(11, WireType.Bit64).fixed64(time);
   return writer.finish();
 }

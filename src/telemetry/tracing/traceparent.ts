@@ -10,20 +10,30 @@ interface TraceParent {
   readonly sampled: boolean;
 }
 
-const TRACEPARENT = /^([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?$/;
-const NO_TRACE = "0".repeat(32);
-const NO_SPAN = "0".repeat(16);
+/** ff is not a version, and no id is all zero; fields may follow. */
+const TRACEPARENT = /^(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}(?![^-])/;
+/** Characters of version 00, which has no more fields; later versions may (section 4.3). */
+const LENGTH = 55;
+/** Where the trace id begins in a valid header. */
+export const TRACE_ID_AT = 3;
+const TRACE_ID_END = 35;
+const SPAN_ID_AT = 36;
+const FLAGS_AT = 53;
 const SAMPLED = 1;
 
-/** Parses strictly by section 3.2.2; undefined for anything else, in which case a new trace begins. */
+/** Whether a header is valid, strictly by section 3.2.2. */
+export function isTraceparent(text: string): boolean {
+  return TRACEPARENT.test(text) && (text.length === LENGTH || !text.startsWith("00"));
+}
+
+/** Undefined for an invalid header, in which case a new trace begins. */
 export function parseTraceparent(text: string): TraceParent | undefined {
-  const match = TRACEPARENT.exec(text);
-  if (match === null) return undefined;
-  const [, version = "", traceId = "", spanId = "", flags = "", rest] = match;
-  // Version 00 has no more fields, later ones may; ff is not a version (section 4.3).
-  if (version === "ff" || (version === "00" && rest !== undefined)) return undefined;
-  if (traceId === NO_TRACE || spanId === NO_SPAN) return undefined;
-  return { traceId, spanId, sampled: (Number.parseInt(flags, 16) & SAMPLED) !== 0 };
+  if (!isTraceparent(text)) return undefined;
+  return {
+    traceId: text.slice(TRACE_ID_AT, TRACE_ID_END),
+    spanId: text.slice(SPAN_ID_AT, FLAGS_AT - 1),
+    sampled: (Number.parseInt(text.slice(FLAGS_AT, FLAGS_AT + 2), 16) & SAMPLED) !== 0,
+  };
 }
 
 /** The header for a callee of a recorded span. */

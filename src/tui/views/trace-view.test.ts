@@ -1,70 +1,15 @@
 /** The view in a real terminal: tmux runs it, types the keys and shows what is on the screen. */
 import assert from "node:assert/strict";
-import { execFile, execFileSync } from "node:child_process";
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { type TestContext, test } from "node:test";
-import { setTimeout as delay } from "node:timers/promises";
-import { promisify } from "node:util";
+import { test } from "node:test";
 import { TGCTL } from "../../../test/helpers/programs.ts";
 import { EVENTS, FIXTURE } from "../../report/fixtures/trace.ts";
 import { traceFileText } from "../../report/trace-file.ts";
-
-const run = promisify(execFile);
-const WAIT = 20_000;
-
-function hasTmux(): boolean {
-  try {
-    execFileSync("tmux", ["-V"]);
-    return true;
-  } catch {
-    return false;
-  }
-}
-const skip = hasTmux() ? false : "tmux is not installed";
-
-interface Terminal {
-  keys(...names: string[]): Promise<void>;
-  resize(columns: number, rows: number): Promise<void>;
-  /** Waits until the screen fulfils the condition, and returns it. */
-  until(what: string, condition: (screen: string) => boolean): Promise<string>;
-  readonly folder: string;
-}
-
-/** A terminal of 80 by 24 that shows BEFORE, runs a shell command with `tgctl`, and then shows its exit code. */
-async function open(t: TestContext, command: string): Promise<Terminal> {
-  const folder = mkdtempSync(join(tmpdir(), "tgctl-"));
-  const tmux = (...args: string[]) => run("tmux", ["-S", join(folder, "socket"), "-f", "/dev/null", ...args]);
-  t.after(async () => {
-    await tmux("kill-server").catch(() => {});
-    rmSync(folder, { recursive: true, force: true });
-  });
-  const environment = "unset CI CONTINUOUS_INTEGRATION NO_COLOR";
-  const script = `cd ${folder}; ${environment}; echo BEFORE; ${command}; echo "exit code $?"; exec sleep 600`;
-  await tmux("new-session", "-d", "-x", "80", "-y", "24", script);
-  const screen = async () => (await tmux("capture-pane", "-p")).stdout;
-  return {
-    folder,
-    keys: async (...names) => void (await tmux("send-keys", ...names)),
-    resize: async (columns, rows) => void (await tmux("resize-window", "-x", String(columns), "-y", String(rows))),
-    async until(what, condition) {
-      const deadline = Date.now() + WAIT;
-      let last = "";
-      while (Date.now() < deadline) {
-        last = await screen();
-        if (condition(last)) return last;
-        await delay(30);
-      }
-      throw new Error(`the screen never showed ${what}:\n${last}`);
-    },
-  };
-}
+import { open, restored, skip } from "../fixtures/terminal.ts";
 
 const SHOW = `${TGCTL} proxy trace --file ${FIXTURE}`;
 const complete = (screen: string) => screen.includes("21 events · stream complete, press q to exit");
-const restored = (code: number) => (screen: string) =>
-  /^BEFORE\n/.test(screen) && screen.includes(`exit code ${code}`) && !screen.includes("╭");
 
 test("the view is read with the keyboard, resized, and gone after q", { skip }, async (t) => {
   const terminal = await open(t, SHOW);

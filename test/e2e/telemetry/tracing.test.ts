@@ -337,3 +337,63 @@ test("a span leads to the record of its request and to the rule that decided", a
     [["the-first", 403, TRACE]],
   );
 });
+
+test("span, log, exported log and record have one trace id, sampled or not, even if a policy removes the header", async () => {
+  await using upstream = await upstreamOf();
+  await using collector = await TestCollector.http();
+  const policies = { requestHeaderModifier: { remove: ["traceparent"] } };
+  const config = configOf(
+    upstream,
+    collector,
+    {
+      protocol: "http",
+      clientSampling: 'request.headers.traceparent.endsWith("-01")',
+    },
+    { policies },
+  );
+  const accessLog = { otlp: { host: to(collector), protocol: "http" } };
+  const frontendPolicies = { ...config.frontendPolicies, accessLog };
+  await using gateway = await TestGateway.start({ ...config, frontendPolicies });
+  const unsampled = TRACE.replaceAll("4", "5");
+  const wrong = TRACE.toUpperCase();
+  await get(gateway, "/shop/sampled", { traceparent: PARENT });
+  await get(gateway, "/shop/unsampled", { traceparent: `00-${unsampled}-${SPAN}-00` });
+  await get(gateway, "/shop/invalid", { traceparent: `00-${wrong}-${SPAN}-01` });
+  const linesOf = () => gateway.lines.filter((line) => line["http.path"] !== undefined);
+  await gateway.until(() => linesOf().length === 3, "three lines");
+  const logged = linesOf().map((line) => [line["http.path"], line["trace.id"], line["span.id"] !== undefined]);
+  assert.deepEqual(logged, [
+    ["/shop/sampled", TRACE, true],
+    ["/shop/unsampled", unsampled, false],
+    ["/shop/invalid", undefined, false],
+  ]);
+  const entries = await collector.until((all) => all.filter(({ body }) => body !== undefined).length === 3);
+  assert.deepEqual(
+    byKind(entries, SERVER).map(({ trace_id }) => trace_id),
+    [TRACE],
+  );
+  const exported = entries.filter(({ body }) => body !== undefined);
+  assert.deepEqual(
+    exported.map(({ trace_id, span_id, flags }) => [trace_id, span_id !== undefined, flags]),
+    [
+      [TRACE, true, 1],
+      [unsampled, false, undefined],
+      [undefined, false, undefined],
+    ],
+  );
+  for (const [traceId, path] of [
+    [TRACE, "/shop/sampled"],
+    [unsampled, "/shop/unsampled"],
+  ]) {
+    const { records } = await recordsOf(gateway, traceId);
+    assert.deepEqual(
+      records.map((record) => [record.path, record.traceId]),
+      [[path, traceId]],
+    );
+  }
+  const { records } = await recordsOf(gateway, "0-3");
+  assert.deepEqual(
+    records.map((record) => [record.path, record.traceId]),
+    [["/shop/invalid", undefined]],
+  );
+});

@@ -1,4 +1,6 @@
 import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
 import { after, before, suite, test } from "node:test";
 import { invoke } from "../../../src/cli/fixtures/invoke.ts";
 import type { RecordAnswer, RequestRecord } from "../../../src/recorder/records.ts";
@@ -56,11 +58,17 @@ suite("what happened to a request", () => {
     const { worker, number } = await recorded(path, headers);
     const { code, stdout, stderr } = await explain(`${worker}-${number}`, ...words);
     assert.deepEqual([code, stderr], [0, ""]);
-    return stdout.trimEnd().split("\n");
+    const file = join(gateway.folder, "gateway.yaml");
+    const lines = readFileSync(file, "utf8").split("\n");
+    // What is written at a place, instead of the place.
+    const shown = stdout.replaceAll(
+      new RegExp(`${file}:(\\d+)`, "g"),
+      (_, line) => lines[Number(line) - 1]?.trim() ?? "",
+    );
+    return shown.trimEnd().split("\n");
   }
 
   test("the tree of what decided, found by the number of the record, and what follows from it", async () => {
-    const at = "binds[0].listeners[0].routes[1]";
     const guest = { "x-role": "guest" };
     const [title, about, follows, ...steps] = await treeOf("/admin?token=secret", guest);
     assert.equal(title, "GET 127.0.0.1/admin → 403 · route default/admin · authorization failed");
@@ -68,12 +76,12 @@ suite("what happened to a request", () => {
     assert.equal(follows, 'it follows that `request.headers["x-role"] == "guest"` is true');
     assert.deepEqual(steps.slice(0, -1), [
       "✓ request GET 127.0.0.1/admin  not recorded: query, header fields, the client's address",
-      "✓ listener web  any host  binds[0].listeners[0]",
-      `✓ route admin  the only route that matches  ${at}`,
-      "    ✗ route shop  path: /admin is not under prefix /cart  binds[0].listeners[0].routes[0]",
-      "    ✗ route down  path: /admin is not exactly /down  binds[0].listeners[0].routes[2]",
-      `✗ policy authorization  deny rules[0] is true  ${at}.policies.authorization`,
-      `    ? rule deny request.headers["x-role"] == "guest" → assumed true; not known: the field x-role  ${at}.policies.authorization.rules[0]`,
+      "✓ listener web  any host  - name: web",
+      "✓ route admin  the only route that matches  - name: admin",
+      "    ✗ route shop  path: /admin is not under prefix /cart  - name: shop",
+      "    ✗ route down  path: /admin is not exactly /down  - name: down",
+      "✗ policy authorization  deny rules[0] is true  authorization:",
+      '    ? rule deny request.headers["x-role"] == "guest" → assumed true; not known: the field x-role  - deny: request.headers["x-role"] == "guest"',
     ]);
     assert.match(steps.at(-1) ?? "", /^✗ response 403 {2}by the gateway: authorization failed, after [\d.]+ ms$/);
     const supplied = await treeOf("/admin", guest, "--", "-H", "x-role: guest");
@@ -90,10 +98,7 @@ suite("what happened to a request", () => {
     const [served, down] = [await treeOf("/cart"), await treeOf("/down")];
     assert.match(served.at(-2) ?? "", /^✓ endpoint \S+ {2}called after [\d.]+ ms, responded [\d.]+ ms later$/);
     assert.match(served.at(-1) ?? "", /^✓ response 200 {2}by the backend, after [\d.]+ ms$/);
-    assert.match(
-      down.at(-2) ?? "",
-      /^✗ endpoint \S+ {2}called after [\d.]+ ms, upstream call failed {2}binds.*backends/,
-    );
+    assert.match(down.at(-2) ?? "", /^✗ endpoint \S+ {2}called after [\d.]+ ms, upstream call failed {2}- host: 127/);
   });
 
   test("by a trace id or traceparent, of several requests the newest", async () => {

@@ -45,7 +45,7 @@ suite("tgctl recent", () => {
     assert.match(header, /^TIME +METHOD +URL +STATUS +DURATION +ROUTE +BACKEND +DECIDED BY$/);
     assert.equal(lines.length, DENIED + 1);
     const denied =
-      /^\d\d:\d\d:\d\d\.\d{3} +GET +127\.0\.0\.1\/admin +403 +[\d.]+ms +default\/admin +authorization failed, at binds\[0\]\.listeners\[0\]\.routes\[1\]\.policies\.authorization\.rules\[0\]$/;
+      /^\d\d:\d\d:\d\d\.\d{3} +GET +127\.0\.0\.1\/admin +403 +[\d.]+ms +default\/admin +authorization failed, at \S+gateway\.yaml:\d+$/;
     assert.match(lines[0] ?? "", denied);
     assert.match(lines.at(-1) ?? "", /GET +127\.0\.0\.1\/cart +200 +[\d.]+ms +default\/shop +127\.0\.0\.1:\d+$/);
     assert.ok(!stdout.includes("secret"));
@@ -75,7 +75,10 @@ suite("tgctl recent", () => {
     const { id, worker, number } = JSON.parse(line) as { id: string; worker: number; number: number };
     for (const name of [id, `${worker}-${number}`]) {
       const { stdout } = await recent("--id", name);
-      assert.match(stdout, /^GET 127\.0\.0\.1\/admin → 403 in [\d.]+ms · authorization failed, at binds/);
+      assert.match(
+        stdout,
+        /^GET 127\.0\.0\.1\/admin → 403 in [\d.]+ms · authorization failed, at \S+gateway\.yaml:\d+\n/,
+      );
       assert.match(stdout, /^ {2}route +default\/admin$/m);
     }
     const unknown = await recent("--id", "nowhere");

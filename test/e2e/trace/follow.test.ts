@@ -2,34 +2,13 @@ import assert from "node:assert/strict";
 import { text as readText } from "node:stream/consumers";
 import { after, before, suite, test } from "node:test";
 import type { FollowRequest } from "../../../src/admin/client/client.ts";
-import type { TraceEvent, TraceMessage } from "../../../src/trace/events.ts";
+import type { TraceEvent } from "../../../src/trace/events.ts";
 import { proxyTo, TestGateway } from "../../helpers/gateway.ts";
+import { byRequest, type Followed, followed, noticesOf } from "./following.ts";
 import { admin, call, messageOf, rawClient, sequence, stateAt, traceOf, Upstream } from "./support.ts";
-
-/** An event of a followed request, or a notice about the stream. */
-type Followed = Omit<TraceEvent, "message"> & {
-  readonly request: number | null;
-  readonly message: TraceMessage | Notice;
-};
-type Notice =
-  | { readonly type: "dropped"; readonly count: number; readonly requests: number }
-  | { readonly type: "followEnded"; readonly reason: string; readonly requests: number; readonly unfinished: number };
-
-/** The events of each request by its number, in the order of the stream. */
-function byRequest(events: readonly Followed[]): ReadonlyMap<number, TraceEvent[]> {
-  const requests = new Map<number, TraceEvent[]>();
-  for (const { request, ...event } of events) {
-    if (request === null) continue;
-    requests.set(request, [...(requests.get(request) ?? []), event as TraceEvent]);
-  }
-  return requests;
-}
 
 const pathsOf = (events: readonly Followed[]): (string | undefined)[] =>
   [...byRequest(events).values()].map((each) => stateAt(each, "initial request").request?.path);
-
-const noticesOf = (events: readonly Followed[]): Followed["message"][] =>
-  events.filter(({ request }) => request === null).map(({ message }) => message);
 
 suite("following requests, with two workers", () => {
   let upstream: Upstream;
@@ -50,16 +29,7 @@ suite("following requests, with two workers", () => {
     await upstream.close();
   });
 
-  /** Follows, does `act` once the gateway has begun, and returns the events of the whole stream. */
-  async function follow(request: FollowRequest, act: () => unknown): Promise<Followed[]> {
-    const stream = admin(gateway).follow({ ...request, signal: AbortSignal.timeout(60_000) });
-    await stream.opened;
-    const acted = Promise.resolve(act());
-    const events: Followed[] = [];
-    for await (const { raw } of stream) events.push(JSON.parse(raw) as Followed);
-    await acted;
-    return events;
-  }
+  const follow = (request: FollowRequest, act: () => unknown) => followed(gateway, request, act);
 
   const burst = (count: number, path = "/burst") =>
     Promise.all(Array.from({ length: count }, (_, index) => call(port, { path: `${path}/${index}` })));

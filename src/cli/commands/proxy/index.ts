@@ -1,5 +1,5 @@
 import type { Group } from "../../runner/define-command.ts";
-import type { TraceView } from "../../trace/source.ts";
+import type { TraceView } from "../../trace/view.ts";
 import { configAll, configBackends, configListeners, configPolicies, configRoutes } from "./config.ts";
 import { explain } from "./explain.ts";
 import { impact } from "./impact.ts";

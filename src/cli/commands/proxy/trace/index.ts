@@ -1,5 +1,5 @@
 import type { Group } from "../../../runner/define-command.ts";
-import type { TraceView } from "../../../trace/source.ts";
+import type { TraceView } from "../../../trace/view.ts";
 import { diff } from "./diff.ts";
 import { exportCommand } from "./export.ts";
 import { openCommand } from "./open.ts";

@@ -1,6 +1,7 @@
 import { type Command, defineCommand } from "../../../runner/define-command.ts";
 import { FORMAT_OPTIONS, formatOf, present } from "../../../trace/present.ts";
-import { sourceOfFile, type TraceView } from "../../../trace/source.ts";
+import { sourceOfFile } from "../../../trace/source.ts";
+import type { TraceView } from "../../../trace/view.ts";
 
 /** The argument that names a trace file. */
 export const TRACE_FILE = {

@@ -12,8 +12,9 @@ import type { Context } from "../../../runner/context.ts";
 import { type Command, defineCommand } from "../../../runner/define-command.ts";
 import { CliError, usage } from "../../../runner/errors.ts";
 import { injectedRequest, sendRequest } from "../../../trace/inject.ts";
-import { FORMAT_OPTIONS, type Format, formatOf, present } from "../../../trace/present.ts";
-import { liveItems, sourceOfFile, type TraceView } from "../../../trace/source.ts";
+import { FORMAT_OPTIONS, type Format, formatOf, noFullScreen, present } from "../../../trace/present.ts";
+import { liveItems, sourceOfFile } from "../../../trace/source.ts";
+import type { TraceView } from "../../../trace/view.ts";
 import { openProxies } from "../../open-proxies.ts";
 import { replicaItems } from "../../replicas.ts";
 
@@ -56,16 +57,21 @@ export const watchCommand = (loadTraceView: () => Promise<TraceView>): Command =
       },
       follow: {
         type: "switch",
-        summary: "Show many requests instead of one: a line for each at its end, or with -o jsonl for each event",
+        summary:
+          "Show many requests instead of one: in the full-screen view; elsewhere, or with -o text, a line for each at its end; with -o jsonl, one for each event",
       },
       count: {
         type: "integer",
         value: "count",
         min: 1,
         max: 1_000_000,
-        summary: "With --follow: how many requests (default 20)",
+        summary: "With --follow: how many requests (default 20; in the full-screen view, all)",
       },
-      for: { type: "text", value: "time", summary: "With --follow: how long at most, up to 1h (default 30s)" },
+      for: {
+        type: "text",
+        value: "time",
+        summary: "With --follow: how long at most, up to 1h (default 30s; in the full-screen view, 10m)",
+      },
       where: {
         type: "text",
         value: "cel",
@@ -90,6 +96,7 @@ export const watchCommand = (loadTraceView: () => Promise<TraceView>): Command =
       { does: "Why did this request get 403?", run: "proxy trace --tree --port 3000 -- http://example.com/admin" },
       { does: "Only requests below /api", run: "proxy trace --expression 'request.path.startsWith(\"/api\")'" },
       { does: "Look at it and keep it", run: "proxy trace --save trace.jsonl" },
+      { does: "Watch requests in the full-screen view", run: "proxy trace --follow" },
       { does: "Which requests fail now, and why", run: "proxy trace --follow --for 5m --where 'response.code >= 500'" },
       { does: "The same at all replicas, as lines of JSON", run: "proxy trace gateway/web --follow -o jsonl" },
     ],
@@ -97,7 +104,7 @@ export const watchCommand = (loadTraceView: () => Promise<TraceView>): Command =
       const { rest, options } = invocation;
       chooseTarget(invocation, context.env);
       const format = formatOf(options, context);
-      if (options.follow) return follow(invocation, format, context);
+      if (options.follow) return follow(invocation, format, context, loadTraceView);
       const words = (["count", "for", "where", "bodies", "candidates"] as const).find((name) => options[name]);
       if (words !== undefined) throw usage(`--${words} requires --follow`);
       if (options.file !== undefined) {
@@ -155,8 +162,10 @@ export const watchCommand = (loadTraceView: () => Promise<TraceView>): Command =
     },
   });
 
-/** Requests that `--follow` shows by default. */
+/** Requests that `--follow` prints by default. */
 const FOLLOWED = 20;
+/** Defaults in the full-screen view, where somebody looks at it: as many requests as come in time. */
+const IN_VIEW = { count: 1_000_000, for: "10m" };
 
 interface FollowWords extends TargetWords {
   readonly rest: readonly string[] | undefined;
@@ -174,13 +183,20 @@ interface FollowWords extends TargetWords {
   };
 }
 
-async function follow(words: FollowWords, format: Format | undefined, context: Context): Promise<void> {
+async function follow(
+  words: FollowWords,
+  format: Format | undefined,
+  context: Context,
+  loadTraceView: () => Promise<TraceView>,
+): Promise<void> {
   const { options, rest } = words;
-  const { expression, where, count = FOLLOWED, for: time, bodies, candidates } = options;
   const other = (["file", "save", "duration", "reveal", "port"] as const).find((name) => options[name]);
   if (other !== undefined) throw usage(`--follow does not accept --${other}`);
   if (rest !== undefined) throw usage("--follow does not accept a request URL after --");
   if (format === "tree") throw usage("--follow does not accept --tree");
+  const isView = format === undefined && context.stdout.isTTY === true && noFullScreen(context) === undefined;
+  const limits = isView ? IN_VIEW : { count: FOLLOWED, for: undefined };
+  const { expression, where, count = limits.count, for: time = limits.for, bodies, candidates } = options;
   const done = new AbortController();
   const signal = AbortSignal.any([context.signal, done.signal]);
   await using proxies = await openProxies(words, context);
@@ -188,12 +204,17 @@ async function follow(words: FollowWords, format: Format | undefined, context: C
     const all = proxies.serving === undefined ? [await proxies.first()] : await proxies.serving();
     if (all.length === 0) throw new CliError("failure", `${proxies.name} has no pod that serves requests`);
     const request = { expression, where, count, for: time, bodies, candidates, signal };
-    const followed = await Promise.all(
+    const streams = await Promise.all(
       all.map(async (proxy) => ({ pod: proxy.pod?.name, events: await openFollow(proxy, request) })),
     );
+    if (isView) {
+      const { followed } = await import("../../../trace/followed.ts");
+      const source = { title: proxies.name, items: followed(streams, count) };
+      return await (await loadTraceView()).follow(source, context);
+    }
     // Loaded here, because only this option needs it.
     const { printFollowed } = await import("../../../trace/follow.ts");
-    await printFollowed(followed, { count, json: format === "json" }, context);
+    await printFollowed(streams, { count, json: format === "json" }, context);
   } finally {
     done.abort();
   }
