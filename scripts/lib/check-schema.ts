@@ -4,6 +4,7 @@ import { LINTS } from "../../src/translation/problems/lint-table.ts";
 import { formatSchema, type JsonSchema } from "./config-schema.ts";
 import { type Docs, objectOf, type Words } from "./described-schema.ts";
 import { step } from "./explanation-schema.ts";
+import { impact } from "./impact-schema.ts";
 
 const text = { type: "string" } as const;
 const number = { type: "integer", minimum: 0 } as const;
@@ -101,6 +102,7 @@ const output: Docs<CheckOutput> = {
     optional: true,
   },
   cases: { schema: listOf(objectOf(result)), text: "results of --expect, in the order of the file", optional: true },
+  impact: { schema: objectOf(impact), text: "of --impact, see docs/impact.md", optional: true },
 };
 
 /** The text of schema/check.json. */

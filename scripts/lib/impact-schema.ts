@@ -67,7 +67,7 @@ const change: Docs<Change> = {
 
 const classes = Object.fromEntries([...Object.keys(CLASSES), "unchanged"].map((name) => [name, objectOf(tally)]));
 
-const impact: Docs<Impact> = {
+export const impact: Docs<Impact> = {
   ...tally,
   classes: {
     schema: { type: "object", properties: classes, required: Object.keys(classes) },

@@ -214,18 +214,24 @@ class CompiledExpression implements Condition {
 
   /** Conditions only decide: their texts are shown. */
   #valueOf(activation: Activation, decides: boolean): CelValue | Failure {
-    const { observer } = activation;
-    if (observer === undefined) return this.#evaluate(activation, this.#run);
+    const { observer, unknowns } = activation;
+    const isPlain = observer === undefined && (unknowns === undefined || !this.#observation().asks(unknowns));
+    if (isPlain) return this.#evaluate(activation, this.#run);
     const { value, observed } = this.#observe(activation);
-    if (decides || !observed.yieldsLiterals) observer.evaluated(this.text, observed.observationOf(activation));
+    if (decides || !observed.yieldsLiterals) observer?.evaluated(this.text, observed.observationOf(activation));
     if (decides || !(value instanceof Failure) || value.needs === undefined) return value;
-    activation.unknowns?.lacks(value.needs);
+    unknowns?.lacks(value.needs);
     return this.#evaluate(activation, this.#run);
   }
 
   #observe(activation: Activation): { readonly value: CelValue | Failure; readonly observed: ObservedExpression } {
+    const observed = this.#observation();
+    return { value: this.#evaluate(activation, observed.evaluator), observed };
+  }
+
+  #observation(): ObservedExpression {
     this.#observed ??= new ObservedExpression(this.text, this.#environment);
-    return { value: this.#evaluate(activation, this.#observed.evaluator), observed: this.#observed };
+    return this.#observed;
   }
 
   #evaluate(activation: Activation, run: Evaluator): CelValue | Failure {

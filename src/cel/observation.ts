@@ -5,7 +5,7 @@
 import { check } from "./check/checker.ts";
 import type { Activation } from "./environment/activation.ts";
 import type { Checked, Environment } from "./environment/environment.ts";
-import type { InputValue, Observation, PartValue } from "./environment/observer.ts";
+import type { InputValue, Observation, PartValue, Unknowns } from "./environment/observer.ts";
 import { compilationOf } from "./evaluate/compile.ts";
 import { costOf } from "./evaluate/cost.ts";
 import type { Evaluator } from "./evaluate/evaluator.ts";
@@ -27,6 +27,8 @@ export class ObservedExpression {
   /** Whether the value can contain a text that stands in the expression: it may be a secret of the configuration, such as a credential. */
   readonly yieldsLiterals: boolean;
   readonly #inputs: readonly { readonly text: string; readonly path: readonly string[]; readonly read: Evaluator }[];
+  /** What may be replaced. */
+  readonly #sources: readonly { readonly path: readonly string[]; readonly presence: boolean }[];
   readonly #whole: Part;
   readonly #parts: readonly Part[];
   readonly #results = new Map<Node, CelValue | Failure>();
@@ -39,6 +41,9 @@ export class ObservedExpression {
     const survey = new Survey(root, checked, environment);
     this.yieldsLiterals = yieldsLiterals(root, checked);
     this.#whole = { node: root, reads: survey.reads };
+    this.#sources = [...survey.sources].flatMap(([node, paths]) =>
+      paths.map((path) => ({ path, presence: node.kind === "select" && node.test })),
+    );
     this.#parts = survey.parts.slice(0, MAX_PARTS);
     const recorded = new Set(this.#parts.map(({ node }) => node));
     const { compile } = compilationOf(checked, text, (node, run) => {
@@ -58,6 +63,11 @@ export class ObservedExpression {
       this.#result = run(activation, slots);
       return this.#result;
     };
+  }
+
+  /** Whether something that the expression may read is assumed, or not known. */
+  asks(unknowns: Unknowns): boolean {
+    return this.#sources.some(({ path, presence }) => unknowns.at(path, presence) !== undefined);
   }
 
   /** What the last evaluation read and computed. The budget of the request does not pay for showing it. */

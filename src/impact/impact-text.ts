@@ -39,29 +39,29 @@ const ORDER: readonly ChangeClass[] = [
 export function impactText(impact: Impact): string {
   const { requests, samples, classes, changes, incomplete } = impact;
   if (samples === 0) return "There are no samples to judge by.\n";
-  const width = numberOf(requests).length;
+  const width = numberOf(requests).length + 2;
   const line = (tally: Tally, said: string): string =>
-    `${about(tally, width)} ${said} (${percent(tally.requests / requests)}, ${counted(tally.samples, "sample")})\n`;
+    `${about(tally).padStart(width)} ${said} (${percent(tally.requests / requests)}, ${counted(tally.samples, "sample")})\n`;
   const lines = ORDER.flatMap((name) => {
     const own = changes.filter((change) => change.class === name);
     const shown = own.slice(0, MAX_SHOWN).map((change) => line(change, SAID[name](change)) + examples(change, width));
     const left = own.length - MAX_SHOWN;
-    return left > 0 ? [...shown, `${" ".repeat(width + 3)}and ${counted(left, "more change")} of this kind\n`] : shown;
+    return left > 0 ? [...shown, `${" ".repeat(width + 1)}and ${counted(left, "more change")} of this kind\n`] : shown;
   });
-  const unchanged = line(classes.unchanged, "do not change");
+  const unchanged = classes.unchanged.samples === 0 ? "" : line(classes.unchanged, "do not change");
   const note = incomplete === true ? "There are more changes than are listed here.\n" : "";
-  return `Of ${about({ requests, samples }, 0)} requests (${counted(samples, "sample")})\n${lines.join("")}${unchanged}${note}`;
+  return `Of ${about(impact).trimStart()} requests (${counted(samples, "sample")})\n${lines.join("")}${unchanged}${note}`;
 }
 
 function examples({ examples: some }: Change, width: number): string {
   return some
-    .map(({ method, authority, target }) => `${" ".repeat(width + 5)}${method} ${authority}${target}\n`)
+    .map(({ method, authority, target }) => `${" ".repeat(width + 3)}${method} ${authority}${target}\n`)
     .join("");
 }
 
-/** `≈` if the number is an estimate. */
-function about({ requests, samples }: Tally, width: number): string {
-  return `${requests === samples ? " " : "≈"} ${numberOf(requests).padStart(width)}`.trimStart();
+/** `≈` if it is an estimate. */
+function about({ requests, samples }: Tally): string {
+  return `${requests === samples ? " " : "≈"} ${numberOf(requests)}`;
 }
 
 function numberOf(requests: number): string {

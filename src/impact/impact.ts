@@ -64,7 +64,7 @@ export interface Example {
 }
 
 /** A configuration whose decisions are compared. */
-interface ImpactSide {
+export interface ImpactSide {
   readonly rehearsal: Rehearsal;
   /** Where its values are in a file; absent: origins have no places. */
   readonly locate?: Locate;

@@ -1,6 +1,7 @@
 /** What `tracegate check` prints: problems, and the verdicts on cases, as a test run does or as JUnit's XML. */
 import { counted } from "../base/counted.ts";
 import type { CheckReport } from "../config/check.ts";
+import type { Impact } from "../impact/impact.ts";
 import { ASSUMPTIONS, givenText, isAssumption, textOf, withoutPlace } from "../rehearsal/assumptions.ts";
 import type { Failure, Verdict } from "../rehearsal/cases/run-cases.ts";
 import { stepLines } from "../report/step-lines.ts";
@@ -10,6 +11,8 @@ import { type Diagnostic, formatDiagnostics, fullText } from "../translation/pro
 export interface CheckOutput extends CheckReport {
   /** Of `--expect`. */
   readonly cases?: readonly CaseResult[];
+  /** Of `--impact`. */
+  readonly impact?: Impact;
 }
 
 /** A verdict as JSON. */

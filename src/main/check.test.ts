@@ -8,6 +8,8 @@ import { Ajv2020 } from "ajv/dist/2020.js";
 import { stringify } from "yaml";
 import { appRoot } from "../base/app-root.ts";
 import { invokeProgram } from "../cli/fixtures/invoke.ts";
+import { sampleFileText } from "../impact/sample-file.ts";
+import type { SampledRequest } from "../recorder/sample.ts";
 import { tracegate } from "./commands.ts";
 
 let folder = "";
@@ -479,4 +481,68 @@ test("a file that cannot be read, and -o junit without cases, are mistakes of th
   const junit = await invokeProgram(tracegate, ["check", "-f", file, "-o", "junit"]);
   assert.equal(junit.code, 2);
   assert.match(junit.stderr, /-o junit reports on cases/);
+});
+
+const SAMPLED: SampledRequest = {
+  time: "2026-11-28T12:00:00.000Z",
+  weight: 40,
+  bind: "bind/8080",
+  scheme: "http",
+  version: "1.1",
+  method: "GET",
+  authority: "shop.example",
+  target: "/items",
+  headers: [],
+  source: { address: "192.0.2.7", port: 40_000 },
+};
+
+/** What the change of the route `all` to these policies and this backend does to sampled requests. */
+async function impact(route: object, samples: readonly Partial<SampledRequest>[], ...args: readonly string[]) {
+  const [old, changed, sampled] = ["old.yaml", "new.yaml", "samples.jsonl"].map((name) => join(folder, name));
+  assert.ok(old !== undefined && changed !== undefined && sampled !== undefined);
+  const [first, ...others] = ROUTES;
+  const write = (file: string, routes: readonly object[]): Promise<void> =>
+    writeFile(file, stringify({ binds: [{ port: 8080, listeners: [{ name: "web", routes }] }] }));
+  await write(old, ROUTES);
+  await write(changed, [{ ...first, ...route }, ...others]);
+  await writeFile(sampled, sampleFileText(samples.map((each) => ({ ...SAMPLED, ...each }))));
+  const command = ["check", "-f", changed, "--before", old, "--impact", sampled, ...args];
+  const outcome = await invokeProgram(tracegate, command);
+  if (args.includes("json")) assertFits(outcome.stdout);
+  return { ...outcome, stdout: outcome.stdout.replaceAll(`${folder}/`, "") };
+}
+
+test("--impact says what a change would do to sampled requests; --fail-on makes it an error", async () => {
+  const policies = { authorization: { rules: [{ deny: 'request.path == "/secret"' }] } };
+  const samples = [{}, { target: "/secret?page=1", weight: 2 }, { target: "/admin" }];
+  const { code, stdout, stderr } = await impact({ policies, backends: [{ host: "127.0.0.1:9100" }] }, samples);
+  assert.equal(stderr, "");
+  assert.equal(code, 0);
+  assert.equal(
+    stdout,
+    `valid: 1 bind, 1 listener, 3 routes, 3 backends
+Of ≈ 82 requests (3 samples)
+ ≈ 2 are refused with 403 by authorization at new.yaml:10 (2.4 %, 1 sample)
+       GET shop.example/secret?page=1
+≈ 40 go to 127.0.0.1:9100 instead of 127.0.0.1:9099 (48.8 %, 1 sample)
+       GET shop.example/items
+≈ 40 do not change (48.8 %, 1 sample)
+`,
+  );
+  const failing = async (...words: readonly string[]): Promise<number> =>
+    (await impact({ policies }, samples, "--fail-on", ...words)).code;
+  assert.equal(await failing("refused"), 1);
+  assert.equal(await failing("granted,moved"), 0);
+  const json = await impact({ policies }, samples, "-o", "json", "--fail-on", "refused");
+  assert.equal(json.code, 1);
+  assert.deepEqual(JSON.parse(json.stdout).impact.classes.refused, { requests: 2, samples: 1 });
+});
+
+test("--impact without what it needs says so", async () => {
+  const noBefore = await invokeProgram(tracegate, ["check", "-f", "new.yaml", "--impact", "samples.jsonl"]);
+  assert.equal(noBefore.code, 2);
+  assert.match(noBefore.stderr, /--impact needs the configuration --before/);
+  const unknown = await impact({}, [{}], "--fail-on", "refusd");
+  assert.equal(unknown.code, 2);
+  assert.match(unknown.stderr, /--fail-on refusd: no such change\nTry: one of refused, maybeRefused, /);
 });

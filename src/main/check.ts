@@ -4,6 +4,10 @@ import { CliError } from "../cli/runner/errors.ts";
 import { type CheckReport, checkConfig } from "../config/check.ts";
 import { type ConfigSource, type LoadResult, locating, rereadable } from "../config/load.ts";
 import { readText } from "../config/parse/inputs.ts";
+import { type Impact, type ImpactSide, impactOf } from "../impact/impact.ts";
+import { changesIn, impactText } from "../impact/impact-text.ts";
+import { readSampleFile } from "../impact/sample-file.ts";
+import type { SampledRequest } from "../recorder/sample.ts";
 import { readCases } from "../rehearsal/cases/read-cases.ts";
 import { runCases, type Verdict } from "../rehearsal/cases/run-cases.ts";
 import { type Locate, placed } from "../rehearsal/explanation.ts";
@@ -19,15 +23,25 @@ import {
   renderReport,
   summaryText,
 } from "./check-report.ts";
-import { rehearse } from "./explain.ts";
+import { rehearsalOf, rehearse } from "./explain.ts";
 
 export type CheckFormat = "text" | "json" | "junit" | "github";
+
+interface ImpactOptions {
+  /** A file of samples. */
+  readonly samples: string;
+  /** The file of the configuration before the change. */
+  readonly before: string;
+  /** Changes that make the check fail: of FAIL_ON. */
+  readonly failOn: readonly string[];
+}
 
 interface CheckOptions {
   /** Default false. */
   readonly offline?: boolean;
   /** A file of cases. */
   readonly expect?: string | undefined;
+  readonly impact?: ImpactOptions | undefined;
   /** Warnings count as errors. Default false. */
   readonly strict?: boolean;
   /** Default text. */
@@ -35,12 +49,12 @@ interface CheckOptions {
 }
 
 /**
- * Prints the problems of a configuration and, if it is valid, how its cases turn out. Resolves with the exit code: 1 if the configuration or
- * the cases are not valid, or a case fails.
+ * Prints the problems of a configuration and, if it is valid, how its cases turn out or what a change to it would do. Resolves with the exit
+ * code: 1 if the configuration or the cases are not valid, a case fails, or requests change as they must not.
  */
 export async function check(
   source: ConfigSource,
-  { offline = false, strict = false, expect, output = "text" }: CheckOptions,
+  { offline = false, strict = false, expect, impact, output = "text" }: CheckOptions,
   context: Context,
 ): Promise<number> {
   const print = (text: string): Promise<void> => write(context.stdout, text);
@@ -48,6 +62,14 @@ export async function check(
   const checked = await checkConfig(file, context.env, { offline });
   const { loaded } = checked;
   const report = strict ? strictly(checked.report) : checked.report;
+  if (impact !== undefined && report.ok && loaded.ok) {
+    const after = { rehearsal: rehearse(loaded, context.env), locate: locating(file, context.env) };
+    const found = await impactOn(impact, after, context).finally(() => after.rehearsal.close());
+    const ok = !changesIn(found, impact.failOn);
+    if (output === "json") await writeJson(context, { ...report, ok, impact: found });
+    else await print(`${RENDER[output](report)}${impactText(found)}`);
+    return ok ? 0 : 1;
+  }
   const cases = expect === undefined || !loaded.ok ? undefined : casesOf(expect, loaded, context);
   if (cases === undefined || "diagnostics" in cases || !loaded.ok) {
     const more = cases !== undefined && "diagnostics" in cases ? cases.diagnostics : [];
@@ -91,6 +113,26 @@ function strictly(report: CheckReport): CheckReport {
 function inConfiguration(verdict: Verdict, locate: Locate): Verdict {
   const failures = verdict.failures.map((each) => ({ ...each, why: placed(each.why, locate) }));
   return { ...verdict, failures };
+}
+
+/** What the change would do to the requests of a file of samples. */
+async function impactOn({ samples, before }: ImpactOptions, after: ImpactSide, context: Context): Promise<Impact> {
+  const requests = readSamples(samples);
+  const file = rereadable({ kind: "file", path: before });
+  const rehearsal = await rehearsalOf(file, context.env, before);
+  try {
+    return await impactOf(requests, { rehearsal, locate: locating(file, context.env) }, after);
+  } finally {
+    rehearsal.close();
+  }
+}
+
+function readSamples(file: string): readonly SampledRequest[] {
+  try {
+    return readSampleFile(readText(file));
+  } catch (error) {
+    throw new CliError("failure", `cannot read ${file}: ${messageOf(error)}`);
+  }
 }
 
 function casesOf(file: string, { ir }: Extract<LoadResult, { ok: true }>, { env }: Context) {

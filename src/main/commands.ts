@@ -5,6 +5,7 @@ import { type Command, defineCommand, type Program } from "../cli/runner/define-
 import { usage } from "../cli/runner/errors.ts";
 import { OUTPUT_OPTION } from "../cli/runner/output-option.ts";
 import { isReadOnce } from "../config/parse/inputs.ts";
+import { FAIL_ON } from "../impact/impact-text.ts";
 import type { CheckFormat } from "./check.ts";
 import { HarmlessSignals } from "./harmless-signals.ts";
 import { versionInfo } from "./version.ts";
@@ -62,6 +63,7 @@ const check = defineCommand({
   summary: "Check a configuration file and print every problem",
   description: [
     "With --expect also rehearses requests, without a running gateway, and compares what happens to them with what the file of cases expects. Exits with 1 if the configuration is not valid or a case fails.",
+    "With --impact also says what would change for the requests that a gateway has sampled: decided by the configuration --before and by this one. Exits with 1 if requests change in a way that --fail-on names.",
   ],
   options: {
     file: FILE,
@@ -78,6 +80,23 @@ const check = defineCommand({
       summary:
         "Output format (default text); junit is for the results of --expect, github for annotations of GitHub Actions",
     },
+    impact: {
+      type: "text",
+      value: "samples",
+      completes: "file",
+      summary: "Samples of requests, a file from GET /requests/samples of a gateway: what would change for them",
+    },
+    before: {
+      type: "text",
+      value: "file",
+      completes: "file",
+      summary: "For --impact: the configuration before the change",
+    },
+    "fail-on": {
+      type: "list",
+      value: "changes",
+      summary: `For --impact: exit with 1 if requests change like this: ${FAIL_ON.join(", ")}`,
+    },
     strict: { type: "switch", summary: "Treat warnings as errors" },
     offline: { type: "switch", summary: "Make no network request: documents behind URLs are not checked" },
   },
@@ -86,14 +105,28 @@ const check = defineCommand({
     { does: "The same as JSON", run: "check -f gateway.yaml --json" },
     { does: "Requests with known results, as in CI", run: "check -f gateway.yaml --expect cases.yaml -o junit" },
     { does: "Without access to the issuers' documents, as in CI", run: "check -f gateway.yaml --offline" },
+    {
+      does: "What a change would do to sampled requests",
+      run: "check -f new.yaml --before gateway.yaml --impact samples.jsonl --fail-on refused,moved",
+    },
   ],
-  async run({ options: { file, expect, offline, output, strict } }, context) {
+  async run({ options: { file, expect, impact, before, "fail-on": failOn, offline, output, strict } }, context) {
     if (file === undefined) throw usage("check needs a file", "tracegate check -f FILE");
     if (output === "junit" && expect === undefined)
       throw usage("-o junit reports on cases", "tracegate check -f FILE --expect CASES -o junit");
+    if (expect !== undefined && impact !== undefined)
+      throw usage("--expect and --impact are two checks", "tracegate check -f FILE --impact SAMPLES --before FILE");
+    if ((impact === undefined) !== (before === undefined))
+      throw usage(
+        "--impact needs the configuration --before, and --before is for --impact",
+        "tracegate check -f FILE --impact SAMPLES --before FILE",
+      );
+    const unknown = failOn.find((name) => !FAIL_ON.includes(name));
+    if (unknown !== undefined) throw usage(`--fail-on ${unknown}: no such change`, `one of ${FAIL_ON.join(", ")}`);
     const { check } = await import("./check.ts");
     const format = context.json ? "json" : (output as CheckFormat | undefined);
-    return check({ kind: "file", path: file }, { offline, strict, expect, output: format }, context);
+    const compared = impact === undefined || before === undefined ? undefined : { samples: impact, before, failOn };
+    return check({ kind: "file", path: file }, { offline, strict, expect, impact: compared, output: format }, context);
   },
 });
 

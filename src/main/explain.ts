@@ -40,11 +40,16 @@ export async function explainFile(options: ExplainOptions, context: Context): Pr
   }
 }
 
-async function rehearsalOf(source: ConfigSource, env: Context["env"]): Promise<Rehearsal> {
+/** A rehearsal of the configuration, which the caller closes. `name`: of what is not valid. */
+export async function rehearsalOf(
+  source: ConfigSource,
+  env: Context["env"],
+  name = "the configuration",
+): Promise<Rehearsal> {
   const store = ResourceStore.ofFile();
   const loaded = await loadWithResources((known) => store.obeying(loadConfig(source, env, known)), store);
   if (!loaded.ok)
-    throw new CliError("failure", `the configuration is not valid\n${formatDiagnostics(loaded.diagnostics).trimEnd()}`);
+    throw new CliError("failure", `${name} is not valid\n${formatDiagnostics(loaded.diagnostics).trimEnd()}`);
   return rehearse(loaded, env);
 }
 

@@ -1,6 +1,7 @@
 import { type Changed, impactAside } from "../impact/impact-thread.ts";
 import type { GatewayImpact } from "../impact/merge.ts";
 import type { PackedIr } from "../ir/packed-ir.ts";
+import type { SampledRequest } from "../recorder/sample.ts";
 import type { SampleRing } from "../recorder/sample-ring.ts";
 import { samplesIn } from "../recorder/samples.ts";
 import type { RehearsalSettings } from "../rehearsal/rehearsal.ts";
@@ -27,10 +28,15 @@ export class Impacts {
     return this.#gateway.supervisor.samples.length > 0;
   }
 
-  /** The impact on requests that arrived at `since`, epoch ms, or later. Rejects with BadConfiguration if `after` is not valid. */
+  /** The requests that arrived at `since`, epoch ms, or later. */
+  samples(since: number): SampledRequest[] {
+    return samplesIn(this.#gateway.supervisor.samples, since);
+  }
+
+  /** The impact on these requests. Rejects with BadConfiguration if `after` is not valid. */
   async of(after: Changed, since = Number.NEGATIVE_INFINITY): Promise<GatewayImpact> {
     const { configuration, supervisor } = this.#gateway;
-    const samples = samplesIn(supervisor.samples, since);
+    const samples = this.samples(since);
     const { sampleKey } = supervisor;
     const impact = await impactAside({ samples, sampleKey, before: configuration, settings: this.#settings, after });
     return { ...impact, since: samples[0]?.time ?? null };

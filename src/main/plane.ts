@@ -13,6 +13,7 @@ import type { Settings } from "../config/settings.ts";
 import { type PackedIr, unpackIr } from "../ir/packed-ir.ts";
 import { NoRecord } from "../recorder/reach.ts";
 import type { RecordAnswer, Records, RequestRecord } from "../recorder/records.ts";
+import { sampleFileText } from "../recorder/sample-file.ts";
 import { type Explanation, inFile, type Locate } from "../rehearsal/explanation.ts";
 import { readQuestion } from "../rehearsal/question.ts";
 import { RehearsalBusy, type RehearsalThread } from "../rehearsal/rehearsal-thread.ts";
@@ -124,12 +125,11 @@ export function makePlane(gateway: PlaneSource): AdminPlane {
       }
     },
     async impact({ text, name, since }) {
-      if (!gateway.impacts.areKnown)
-        throw new AdminBadRequest("no samples are taken: config.recorder.samples is 0, or config.recorder.off is set");
+      const impacts = impactsOf(gateway);
       if (comparing) throw new AdminUnavailable("another configuration is being compared; try again");
       comparing = true;
       try {
-        return await gateway.impacts.of({ text, name, resources: gateway.documents }, since);
+        return await impacts.of({ text, name, resources: gateway.documents }, since);
       } finally {
         comparing = false;
       }
@@ -139,6 +139,7 @@ export function makePlane(gateway: PlaneSource): AdminPlane {
       return located(recordsOf(gateway).find({ ...query, where: condition }), gateway);
     },
     requestsOf: (id) => located(recordsOf(gateway).withId(id), gateway),
+    samples: (since) => sampleFileText(impactsOf(gateway).samples(since), gateway.status.generation),
     async configDump() {
       const [endpoints, calls] = await Promise.all([supervisor.endpoints(), supervisor.backendCalls()]);
       const ir = unpackIr(gateway.configuration);
@@ -231,6 +232,13 @@ function inFileOf(record: RequestRecord, locate: Locate): RequestRecord {
   const place = decider?.origin && locate(decider.origin.path);
   if (decider?.origin === undefined || place === undefined) return record;
   return { ...record, decider: { ...decider, origin: { ...decider.origin, place } } };
+}
+
+/** Throws AdminBadRequest without samples. */
+function impactsOf({ impacts }: PlaneSource): Impacts {
+  if (!impacts.areKnown)
+    throw new AdminBadRequest("no samples are taken: config.recorder.samples is 0, or config.recorder.off is set");
+  return impacts;
 }
 
 function recordsOf({ records }: PlaneSource): Records {

@@ -19,7 +19,7 @@ export interface SampledRequest {
   /** Bytes of the body that the head announces; absent: not announced, or no body. */
   readonly contentLength?: number;
   /** Of the client; only if `config.recorder.clientAddress` is set. */
-  readonly source?: { readonly address: string; readonly port: number };
+  readonly source?: { readonly address: string; readonly port: number } | undefined;
   /** The server name of the TLS handshake. */
   readonly serverName?: string;
 }

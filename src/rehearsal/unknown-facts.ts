@@ -92,23 +92,23 @@ export class UnknownFacts implements Unknowns, UnknownValues {
   }
 
   at(path: readonly string[], presence: boolean): CelValue | Failure | undefined {
-    const name = path.join(".");
+    const [variable = "", field] = path;
+    const isTime = variable === "request" && (field === "startTime" || field === "endTime");
     if (this.#partly !== undefined) {
-      if (name === "request.startTime" || name === "request.endTime") return CelTimestamp.fromDate(this.#partly.time);
+      if (isTime) return CelTimestamp.fromDate(this.#partly.time);
       const need = this.#missing(path, this.#partly);
       if (need !== undefined) return unknown([need]);
     }
-    if (name === "request.startTime" || name === "request.endTime") {
+    if (isTime) {
       const time = this.#choices.assumed("time");
       return time === undefined ? unknown([TIME]) : CelTimestamp.fromDate(time);
     }
-    if (name === "random()" || name === "uuid()")
-      return (name === "random()" ? this.#choices.assumed("random") : undefined) ?? unknown([CHANCE]);
-    const [variable = ""] = path;
+    if (variable === "random()") return this.#choices.assumed("random") ?? unknown([CHANCE]);
+    if (variable === "uuid()") return unknown([CHANCE]);
     const client = this.#choices.unknownClients.get(variable);
     if (client !== undefined) return unknown([aboutClient(client)]);
     // What is announced or redacted is there.
-    if (presence) return undefined;
+    if (presence || this.#facts.length === 0) return undefined;
     const needs = this.#facts.filter((fact) => isPrefix(fact.path, path) || isPrefix(path, fact.path));
     return needs.length === 0 ? undefined : unknown(needs.map(({ need }) => need));
   }

@@ -45,6 +45,11 @@ export interface AdminPlane {
   requests(question: RequestsQuestion): RecordAnswer;
   /** The records of requests with this id or trace id, or the record with this number, `<worker>-<number>`. Throws as `requests`. */
   requestsOf(id: string): RecordAnswer;
+  /**
+   * A sample file with the requests that arrived after `since`, in milliseconds since the epoch.
+   * @throws AdminBadRequest if the gateway takes no samples
+   */
+  samples(since: number): string;
   /** The canonical text of the current log filter. */
   logFilter(): string;
   /**

@@ -6,6 +6,7 @@ import { processRoutes } from "./process.ts";
 import { profileRoutes } from "./profiles.ts";
 import { requestRoutes } from "./requests.ts";
 import type { AdminRoute } from "./route.ts";
+import { sampleRoutes } from "./samples.ts";
 import { traceRoutes } from "./trace.ts";
 
 const indexRoute: AdminRoute = {
@@ -42,6 +43,7 @@ export const ADMIN_ROUTES: readonly AdminRoute[] = [
   ...explainRoutes,
   ...impactRoutes,
   ...requestRoutes,
+  ...sampleRoutes,
   ...loggingRoutes,
   ...processRoutes,
   ...profileRoutes,

@@ -119,6 +119,8 @@ interface Seen {
   readonly traces: readonly string[];
   readonly followed: string;
   readonly ids: readonly string[];
+  /** Another configuration, which refuses all these requests. */
+  readonly changed: string;
 }
 
 const read = async ({ gateway }: Seen, path: string, init?: RequestInit): Promise<string> =>
@@ -157,6 +159,7 @@ const ADMIN: Readonly<Record<string, Output | Exempt>> = {
   "/debug/trace": ({ traces }) => traces.join(""),
   "/debug/follow": ({ followed }) => followed,
   "/explain": (seen) => ofEach(seen, (id) => read(seen, "/explain", { method: "POST", body: JSON.stringify({ id }) })),
+  "/impact": (seen) => read(seen, "/impact", { method: "POST", body: seen.changed }),
   "/requests": (seen) => read(seen, "/requests?limit=1000"),
   "/requests/": (seen) => ofEach(seen, (id) => read(seen, `/requests/${id}`)),
   "/logging": (seen) => read(seen, "/logging"),
@@ -181,6 +184,14 @@ const COMMANDS: Readonly<Record<string, Output | Exempt>> = {
     (await tgctl(seen, ["recent", "--errors", "--top"])) +
     (await tgctl(seen, ["recent", "-o", "jsonl"])) +
     (await ofEach(seen, (id) => tgctl(seen, ["recent", "--id", id]))),
+  impact: async (seen) => {
+    const file = join(seen.gateway.folder, "changed.yaml");
+    await writeFile(file, seen.changed);
+    return (
+      (await tgctl(seen, ["impact", "--config", file])) +
+      (await tgctl(seen, ["impact", "--config", file, "-o", "json"]))
+    );
+  },
   status: (seen) => tgctl(seen, ["proxy", "status"]),
   config: async (seen) =>
     (await tgctl(seen, ["proxy", "config", "all"])) + (await tgctl(seen, ["proxy", "config", "all", "-o", "json"])),
@@ -234,7 +245,8 @@ async function startBackend(): Promise<{ port: number; received: string[]; close
   return { port: (server.address() as AddressInfo).port, received, close };
 }
 
-function config(backendPort: number, collectorPort: number, jwks: string): object {
+/** `refusing`: with a rule that denies all requests. */
+function config(backendPort: number, collectorPort: number, jwks: string, refusing = false): object {
   // `variables()` would have the bodies too: whoever asks for them gets them.
   const everything = "[request.headers, request.uri, request.pathAndQuery, source, jwt, response.headers]";
   const exporter = { host: `127.0.0.1:${collectorPort}`, protocol: "http" };
@@ -261,7 +273,10 @@ function config(backendPort: number, collectorPort: number, jwks: string): objec
               },
               {
                 name: "all",
-                policies: { jwtAuth: { mode: "strict", issuer: "me", jwks } },
+                policies: {
+                  jwtAuth: { mode: "strict", issuer: "me", jwks },
+                  authorization: { rules: refusing ? [{ deny: "true" }] : [] },
+                },
                 backends: [{ host: `127.0.0.1:${backendPort}`, policies: { http: { version: "HTTP/1.1" } } }],
               },
             ],
@@ -314,7 +329,8 @@ suite("planted secrets", () => {
       traces.push(await trace());
     }
     assert.ok(backend.received[0]?.includes(secretOf("query")), "the backend gets the secrets");
-    const seen: Seen = { gateway, collector, traces, followed: await follow(), ids };
+    const changed = JSON.stringify(config(backend.port, collector.port, jwks, true));
+    const seen: Seen = { gateway, collector, traces, followed: await follow(), ids, changed };
     const recorded = async (): Promise<number> => (JSON.parse(await read(seen, "/requests")) as RecordAnswer).found;
     while ((await recorded()) < ways.length) await new Promise(setImmediate);
     await collector.until(({ length }) => length >= 2 * ways.length);
@@ -335,15 +351,22 @@ suite("planted secrets", () => {
     const files: Output = () => traceFiles(seen).join("");
     const outputs = { ...ADMIN, ...COMMANDS, ...SIGNALS, ...PROCESS, ...exports, "trace files": files };
     const leaks: string[] = [];
+    const shown: Record<string, string> = {};
     for (const [name, output] of Object.entries(outputs)) {
       if (typeof output !== "function") continue;
       const text = await output(seen);
+      shown[name] = text;
       assert.ok(text.length > 20, `${name} has content: ${text}`);
       for (const { index } of text.matchAll(LEAK))
         leaks.push(`${name}: …${text.slice(Math.max(0, index - 120), index + 40)}…`);
       if (text.includes(token.slice(token.indexOf(".") + 1))) leaks.push(`${name}: the token`);
     }
     assert.deepEqual(leaks, []);
+    // Those that have something to say about these requests have said it.
+    assert.match(shown["/impact"] ?? "", /refused/);
+    assert.match(shown["/explain"] ?? "", /authorization/);
+    for (const name of ["/requests", "recent", "log", "traces", "logs", "/debug/follow"])
+      assert.ok(/\/in;jsessionid=<redacted>|jsessionid=%3Credacted/.test(shown[name] ?? ""), `${name}: ${shown[name]}`);
   });
 });
 

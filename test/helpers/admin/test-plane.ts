@@ -69,6 +69,10 @@ export class TestPlane implements AdminPlane {
     return { records: [], found: 0, requests: 0 };
   }
 
+  samples(): string {
+    return "";
+  }
+
   async impact(): Promise<never> {
     throw new AdminUnavailable("busy");
   }

