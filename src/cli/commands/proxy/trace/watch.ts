@@ -12,7 +12,7 @@ import type { Context } from "../../../runner/context.ts";
 import { type Command, defineCommand } from "../../../runner/define-command.ts";
 import { CliError, usage } from "../../../runner/errors.ts";
 import { injectedRequest, sendRequest } from "../../../trace/inject.ts";
-import { FORMAT_OPTIONS, type Format, formatOf, noFullScreen, present } from "../../../trace/present.ts";
+import { FORMAT_OPTIONS, type Format, formatOf, present, showsFullScreen } from "../../../trace/present.ts";
 import { liveItems, sourceOfFile } from "../../../trace/source.ts";
 import type { TraceView } from "../../../trace/view.ts";
 import { openProxies } from "../../open-proxies.ts";
@@ -194,7 +194,7 @@ async function follow(
   if (other !== undefined) throw usage(`--follow does not accept --${other}`);
   if (rest !== undefined) throw usage("--follow does not accept a request URL after --");
   if (format === "tree") throw usage("--follow does not accept --tree");
-  const isView = format === undefined && context.stdout.isTTY === true && noFullScreen(context) === undefined;
+  const isView = format === undefined && context.stdout.isTTY === true && (await showsFullScreen(context));
   const limits = isView ? IN_VIEW : { count: FOLLOWED, for: undefined };
   const { expression, where, count = limits.count, for: time = limits.for, bodies, candidates } = options;
   const done = new AbortController();
