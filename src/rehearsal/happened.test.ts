@@ -148,6 +148,15 @@ test("a record that a rehearsal contradicts wins", async () => {
   assert.match(text, /\n✓ endpoint 127\.0\.0\.1:9 .*\n✓ response 200 {2}by the backend, after 2 ms$/);
 });
 
+test("a response that a policy makes", async () => {
+  const direct = [{ policies: { directResponse: { status: 204 } }, backends: [] }];
+  const decider = { policy: "directResponse", phase: "route" };
+  const { lines, unlike } = await explain(direct, { status: 204, reason: "DirectResponse", decider });
+  assert.equal(unlike, undefined);
+  assert.equal(lines.filter((line) => line.startsWith("✓ policy directResponse")).length, 1);
+  assert.equal(lines.at(-1), "✓ response 204  by the gateway, after 2 ms");
+});
+
 test("of other things than requests, and of paths that are cut, there is only the record", async () => {
   const routes = authorization({ deny: "true" });
   for (const other of [

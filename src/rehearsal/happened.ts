@@ -162,8 +162,8 @@ const DIFFERENT = "something decided that is not known, such as a field or the s
 
 /** Decisions of a rehearsal in place of those parts of a record. */
 function joined({ arrival, decider, call, end }: RecordSteps, decisions: readonly Step[]): Step[] {
-  const isRefused = decisions.some(({ kind, result }) => kind === "policy" && result === "no");
-  return [arrival, ...decisions, ...(isRefused ? [] : decider), ...call, end];
+  const further = decider.filter((step) => !decisions.some((each) => isPeer(each, step)));
+  return [arrival, ...decisions, ...further, ...call, end];
 }
 
 /** The steps up to the call of the backend, or to the response, without header fields. */

@@ -28,7 +28,7 @@ export interface RecordSteps {
   readonly arrival: Step;
   /** Listener and route. */
   readonly place: readonly Step[];
-  /** The policy that ended it, if one did. */
+  /** The policy that ended or answered it, if one did. */
   readonly decider: readonly Step[];
   /** The last call of an endpoint, if there was one. */
   readonly call: readonly Step[];
@@ -106,13 +106,22 @@ function placeSteps({ listener, route, routeRule, error, decider }: RequestRecor
   return steps;
 }
 
-/** The policy that ended it. */
+/** The policy that ended it, or responded in place of the backend. */
 function decidingSteps({ decider, error }: RequestRecord): Step[] {
   if (decider?.policy === undefined) return [];
-  const reason = error === undefined ? [] : [ERRORS[error].message];
+  const reason = [error === undefined ? "responds" : ERRORS[error].message];
   const phase = decider.phase === undefined ? [] : [`of the ${decider.phase}`];
   const name = writtenPolicy(decider.policy);
-  return [{ kind: "policy", name, result: "no", reason: [...reason, ...phase].join("; "), ...at(decider), steps: [] }];
+  return [
+    {
+      kind: "policy",
+      name,
+      result: error === undefined ? "yes" : "no",
+      reason: [...reason, ...phase].join("; "),
+      ...at(decider),
+      steps: [],
+    },
+  ];
 }
 
 /** Whether the label of a backend is its key, because it has no name. */

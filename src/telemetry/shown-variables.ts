@@ -26,6 +26,11 @@ export class ShownVariables implements Activation {
     return this.#secrets.data(value);
   }
 
+  /** A header field that is recorded without an expression. */
+  field(name: string, value: string): string {
+    return this.#secrets.fields([name, value])[1] ?? value;
+  }
+
   get budget(): Activation["budget"] {
     return this.#variables.budget;
   }

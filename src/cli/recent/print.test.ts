@@ -42,3 +42,25 @@ test("a group counts the requests that were not kept", () => {
   const [group] = groupsOf([record(4, { status: 403, notKept: true }), kept], 16);
   assert.deepEqual([group?.count, group?.share], [8, 0.5]);
 });
+
+test("what decided: the error, else the policy that responded, with its place", () => {
+  const place = { file: "gateway.yaml", line: 31, column: 7 };
+  const origin = { path: ["binds", 0], place };
+  const object = { kind: "HTTPRoute", namespace: "shop", name: "web" };
+  const records = [
+    record(1, { status: 403, reason: "Authorization", error: "TG_AUTHORIZATION", decider: { origin } }),
+    record(2, { status: 302, reason: "DirectResponse", decider: { policy: "requestRedirect", origin } }),
+    record(3, { status: 401, reason: "JwtAuth", error: "TG_JWT", decider: { origin: { object, path: ["spec"] } } }),
+    record(4, { status: 302, reason: "DirectResponse" }),
+  ];
+  const [, ...lines] = recordTable(records).trimEnd().split("\n");
+  assert.deepEqual(
+    lines.map((line) => line.split(/ {2,}/).at(-1)),
+    [
+      "authorization failed, at gateway.yaml:31",
+      "requestRedirect, at gateway.yaml:31",
+      "authentication failure, at HTTPRoute shop/web spec",
+      "DirectResponse",
+    ],
+  );
+});

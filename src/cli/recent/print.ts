@@ -2,6 +2,7 @@
 import { ERRORS } from "../../base/errors.ts";
 import { formatOrigin } from "../../base/origin.ts";
 import type { RequestRecord } from "../../recorder/records.ts";
+import { writtenPolicy } from "../../trace/policy-kinds.ts";
 import { table } from "../dump/dump.ts";
 
 /** A record; in a cluster, with the pod that it comes from. */
@@ -34,11 +35,9 @@ export function recordDetails(record: PodRecord): string {
 
 /** What decided how a request ended; empty if the backend served it as usual. */
 function decided({ error, status, reason, slow, decider, grpcStatus }: RequestRecord): string {
-  if (error !== undefined) {
-    const { message } = ERRORS[error];
-    return decider?.origin === undefined ? message : `${message}, at ${formatOrigin(decider.origin)}`;
-  }
-  if (reason !== "Upstream") return reason;
+  const at = decider?.origin === undefined ? "" : `, at ${formatOrigin(decider.origin)}`;
+  if (error !== undefined) return `${ERRORS[error].message}${at}`;
+  if (reason !== "Upstream") return `${decider?.policy === undefined ? reason : writtenPolicy(decider.policy)}${at}`;
   if (status >= 500) return "the backend";
   if (grpcStatus !== undefined && grpcStatus !== 0) return `the backend: gRPC status ${grpcStatus}`;
   return slow === true ? "slow for its route" : "";

@@ -9,7 +9,7 @@ export class Result {
   error: string | undefined;
   /** Of `error`; undefined if a policy or the backend is the cause. */
   code: ErrorCode | undefined;
-  /** Of `error`; undefined: see `Provenance.ofError`. */
+  /** Of `error`, or of a response that a policy makes; undefined: see `Provenance.ofError`. */
   decider: Decider | undefined;
   /** The policy that has thrown or sent what is about to end the request. */
   thrower: DecidingPolicy | undefined;
@@ -27,7 +27,10 @@ export class Result {
 
   /** A policy responds in place of the backend. */
   replied(reason: Reason): void {
-    if (this.error === undefined) this.reason = reason;
+    if (this.error === undefined) {
+      this.reason = reason;
+      this.decider = this.thrower;
+    }
     this.thrower = undefined;
   }
 

@@ -122,8 +122,11 @@ function record(exchange: Told, endedAt = Date.now()): void {
 
 function finishSpan(span: RequestSpan, record: AccessRecord, exchange: Told): void {
   const { grpc, result } = exchange;
-  const origin = originOfError(result, exchange);
-  const policy = result.decider !== undefined && "policy" in result.decider ? result.decider.policy : undefined;
+  const { decider } = result;
+  const policy = decider !== undefined && "policy" in decider ? decider.policy : undefined;
+  const { bind, selected } = exchange;
+  const isDecided = result.error !== undefined || decider !== undefined;
+  const origin = isDecided ? bind.provenance.ofError(result.code, decider, selected, bind.frontend) : undefined;
   const decidedBy = origin === undefined ? policy : formatOrigin(origin);
   span.finished({ record, grpc: grpc !== "no", decidedBy }, exchange);
 }

@@ -53,9 +53,9 @@ export function recordRequest(exchange: Recorded, place: Place, recorder: Record
     // Clients choose the endpoints of `dynamic` backends.
     if (endpointName !== undefined) recorder.endpoint(endpointName, selected.backend?.target.type === "dynamic");
   }
-  if (result.code !== undefined) {
-    fields.code = errorNumber(result.code);
-    const { decider } = result;
+  const { decider } = result;
+  if (result.code !== undefined) fields.code = errorNumber(result.code);
+  if (result.code !== undefined || decider !== undefined) {
     const origin = bind.provenance.ofError(result.code, decider, selected, bind.frontend);
     const policy = decider !== undefined && "policy" in decider ? decider : undefined;
     if (origin !== undefined || policy !== undefined)

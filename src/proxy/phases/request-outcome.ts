@@ -10,7 +10,7 @@ import { type Recorded, shownPath } from "./record-request.ts";
 export function outcomeOf(exchange: Recorded, place: PlaceLabels): Activation {
   const { call, downstream, request, responseSide, result, selected, startedAt } = exchange;
   const { code, decider, endedAt, reason, status } = result;
-  const policy = code !== undefined && decider !== undefined && "policy" in decider ? decider.policy : undefined;
+  const policy = decider !== undefined && "policy" in decider ? decider.policy : undefined;
   return {
     request: {
       method: request.method,

@@ -87,7 +87,7 @@ function runChain(
         (reply) => {
           if (exchange.phase !== running) return undefined;
           snapshot(exchange, policy);
-          return reply ?? runChain(exchange, chain, i + 1, stage);
+          return reply === undefined ? runChain(exchange, chain, i + 1, stage) : repliedBy(exchange, policy, reply);
         },
         (error: unknown) => {
           throw exchange.phase === running ? thrownBy(exchange, policy, error) : error;
@@ -95,10 +95,16 @@ function runChain(
       );
     if (exchange.phase !== running) return undefined;
     if (exchange.trace !== undefined) snapshot(exchange, policy);
-    if (outcome !== undefined) return outcome;
+    if (outcome !== undefined) return repliedBy(exchange, policy, outcome);
   }
   if (stage !== undefined) exchange.trace?.requestSnapshot(stage);
   return undefined;
+}
+
+/** Remembers the policy for the recorder. Returns the reply. */
+function repliedBy({ result }: Running, { kind, phase }: CompiledPolicy, reply: LocalReply): LocalReply {
+  result.thrower = { policy: kind, phase };
+  return reply;
 }
 
 /** Remembers the policy for the access log. Returns the error. */
@@ -157,7 +163,9 @@ function runResponseChains(
           (reply) => {
             if (exchange.phase !== running) return undefined;
             exchange.trace?.responseSnapshot(stageName(policy.kind, policy.phase), response);
-            return reply ?? runResponseChains(exchange, response, c, i + 1);
+            return reply === undefined
+              ? runResponseChains(exchange, response, c, i + 1)
+              : repliedBy(exchange, policy, reply);
           },
           (error: unknown) => {
             throw exchange.phase === running ? thrownBy(exchange, policy, error) : error;

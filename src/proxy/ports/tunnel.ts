@@ -41,6 +41,7 @@ export class Tunnel implements ServerStream {
   #stream: TunnelStream | undefined;
   #status = 0;
   #reason: Reason = "Upstream";
+  #code: ErrorCode | undefined;
   #error: string | undefined;
   /** Bytes of the response that rejects the tunnel. */
   #rejectionBytes = 0;
@@ -112,6 +113,7 @@ export class Tunnel implements ServerStream {
   onClientGone(code: ErrorCode, message: string): void {
     if (this.closed) return;
     this.#error = message;
+    this.#code = code;
     this.#reason = ERRORS[code].reason;
     this.#stream?.destroy(new Error(message));
     this.#finish();
@@ -135,6 +137,7 @@ export class Tunnel implements ServerStream {
   #reject(code: ErrorCode, ...headers: readonly string[]): void {
     const { status, message, reason } = ERRORS[code];
     this.#status = status;
+    this.#code = code;
     this.#reason = reason;
     this.#error = message;
     const body = Buffer.from(message);
@@ -165,6 +168,7 @@ export class Tunnel implements ServerStream {
         host: this.#request.authority,
         client: this.#downstream.connection,
         status: this.#status,
+        code: this.#code,
         reason: this.#reason,
         received: this.#downstream.bodyBytes,
         sent: this.#stream?.bytesSent ?? this.#rejectionBytes,

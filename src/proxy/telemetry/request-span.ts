@@ -157,10 +157,12 @@ export class RequestSpan {
     this.callFailed(code ?? reason, error);
     this.#kept = edits.wants(variables);
     if (!this.#kept) return;
+    const { userAgent } = this.#arrived;
+    const arrived = { ...this.#arrived, userAgent: userAgent && shown.field("user-agent", userAgent) };
     for (const call of this.#ended) this.#export(call);
     const told = conventions.server({
       ...over,
-      arrived: this.#arrived,
+      arrived,
       recordId: this.#recordId,
       route: this.#route(),
     });

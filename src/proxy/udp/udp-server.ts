@@ -4,19 +4,21 @@
  * and drains it.
  *
  * Clients of UDP can forge their address, so everything that a datagram can cause is bounded: sessions for each port, datagrams
- * that a session holds, log lines about clients that may not connect.
+ * that a session holds, log lines and records about clients that may not connect.
  */
 import { formatHostPort } from "../../base/listen-address.ts";
 import { LogThrottle } from "../../base/log.ts";
 import type { Sweepable } from "../../base/sweeper.ts";
-import { unmapped } from "../../net/addresses.ts";
+import { type Addresses, unmapped } from "../../net/addresses.ts";
 import type { AdmittedAddress } from "../../net/egress.ts";
 import { type DatagramSource, UdpFlow, UdpPort } from "../../net/udp-socket.ts";
 import type { ConnectionSeries, Count } from "../../telemetry/metrics.ts";
 import type { CompiledBind, CompiledListener } from "../compile/compiled.ts";
+import type { Refusal } from "../ingress/arrival.ts";
 import { refusalOf } from "../ingress/network-authorization.ts";
 import type { DrainablePort } from "../ports/drain.ts";
 import type { Services } from "../services/services.ts";
+import { recordConnection } from "../telemetry/record-connection.ts";
 import { connectionVariables } from "../variables/connection-variables.ts";
 import { type DropReason, type Flow, type UdpHost, UdpSession } from "./udp-session.ts";
 
@@ -32,7 +34,7 @@ const EVICTABLE_MS = 5000;
 const ADDRESS_SHARE = 0.25;
 /** Limit of the sessions that are examined to find one that may be evicted: it bounds the cost of a datagram. */
 const EVICTION_TRIES = 8;
-/** Milliseconds in which at most one line about rejected clients is logged. */
+/** Milliseconds in which at most one rejected client is logged and recorded: there may be one with each datagram of a flood. */
 const REJECTIONS_LOGGED_MS = 1000;
 
 /** Datagrams of one listener: from clients and to them. */
@@ -252,8 +254,17 @@ export class UdpServer implements UdpHost, DrainablePort, Sweepable {
       const refusal = refusalOf(denial, variables, { bind: this.#bind, services: this.#services });
       const others = unreported > 0 ? unreported : undefined;
       this.#services.accessLog.rejected({ source, protocol: "udp", ...refusal, unreported: others });
+      this.#recordRefused(addresses, refusal);
     });
     return true;
+  }
+
+  #recordRefused(client: Addresses, { code, reason = "Authorization", origin }: Refusal): void {
+    const { recorder } = this.#services;
+    if (recorder === undefined) return;
+    const { generation, series } = this.#bind;
+    const what = { kind: "refused", generation, protocol: "udp", client, received: 0, sent: 0 } as const;
+    recordConnection({ ...what, code, reason, origin }, (this.#listener?.series ?? series).placeIn(recorder), recorder);
   }
 
   // ── the end of the port (drain.ts) ──

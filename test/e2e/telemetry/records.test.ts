@@ -68,4 +68,66 @@ suite("records of what is not a request", () => {
       ["session", "udp", 2, 7, "default/dns"],
     );
   });
+
+  test("a UDP client that may not connect leaves a record, and a flood of them not more", async () => {
+    const tcpRoutes = [{ name: "dns", backends: [{ host: "127.0.0.1:9" }] }];
+    await using gateway = await LocalGateway.start({
+      binds: [{ port: 0, listeners: [{ name: "dns", protocol: "UDP", tcpRoutes }] }],
+      frontendPolicies: { networkAuthorization: { rules: [{ deny: "true" }] } },
+    });
+    await using client = await UdpPeer.open();
+    for (let i = 0; i < 20; i++) client.send("hi", gateway.port());
+    await gateway.until(() => gateway.records.length > 0, "the record");
+    const [record, ...others] = gateway.records;
+    assert.deepEqual(
+      [record?.kind, record?.version, record?.listener, record?.error, record?.kept],
+      ["refused", "udp", "dns", "TG_AUTHORIZATION", true],
+    );
+    assert.deepEqual(record?.decider?.origin?.path.slice(-2), ["rules", 0]);
+    assert.deepEqual(others, []);
+  });
+
+  test("a tunnel that fails leaves a record with the error", async () => {
+    await using gateway = await LocalGateway.start({
+      binds: [{ port: 0, tunnelProtocol: "connect", listeners: [{ routes: [] }] }],
+    });
+    const requests = {
+      "GET / HTTP/1.1\r\nhost: a\r\n\r\n": [405, "TG_METHOD_NOT_ALLOWED"],
+      "CONNECT a:1 HTTP/1.1\r\nhost: a:1\r\n\r\n": [404, "TG_BIND_NOT_FOUND"],
+    } as const;
+    for (const [request, expected] of Object.entries(requests)) {
+      const before = gateway.records.length;
+      const socket = connect(gateway.port(), "127.0.0.1");
+      socket.end(request);
+      await once(socket.resume(), "close");
+      await gateway.until(() => gateway.records.length > before, "the record");
+      const [record] = gateway.records;
+      assert.deepEqual([record?.kind, record?.status, record?.error], ["connection", ...expected]);
+      assert.equal(record?.kept, true);
+    }
+  });
+
+  test("a response that a policy makes has that policy as its decider", async () => {
+    const routes = [
+      { name: "direct", matches: [{ path: { exact: "/direct" } }], policies: { directResponse: { status: 204 } } },
+      {
+        name: "moved",
+        matches: [{ path: { exact: "/moved" } }],
+        policies: { requestRedirect: { authority: { host: "b.test" } } },
+      },
+    ];
+    await using gateway = await LocalGateway.start({ binds: [{ port: 0, listeners: [{ routes }] }] });
+    for (const [path, policy] of [
+      ["/direct", "directResponse"],
+      ["/moved", "requestRedirect"],
+    ] as const) {
+      const before = gateway.records.length;
+      await fetch(`http://127.0.0.1:${gateway.port()}${path}`, { redirect: "manual" });
+      await gateway.until(() => gateway.records.length > before, "the record");
+      const [record] = gateway.records;
+      assert.deepEqual([record?.reason, record?.error, record?.kept], ["DirectResponse", undefined, undefined]);
+      assert.deepEqual([record?.decider?.policy, record?.decider?.phase], [policy, "route"]);
+      assert.deepEqual(record?.decider?.origin?.path.slice(-2), ["policies", policy]);
+    }
+  });
 });

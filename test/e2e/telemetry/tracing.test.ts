@@ -367,14 +367,14 @@ test("span, log, exported log and record have one trace id, sampled or not, even
     ["/shop/unsampled", unsampled, false],
     ["/shop/invalid", undefined, false],
   ]);
-  const entries = await collector.until((all) => all.filter(({ body }) => body !== undefined).length === 3);
+  const logsOf = (all: readonly Entry[]): Entry[] => all.filter(({ body }) => body !== undefined);
+  const entries = await collector.until((all) => logsOf(all).length === 3 && byKind(all, SERVER).length > 0);
   assert.deepEqual(
     byKind(entries, SERVER).map(({ trace_id }) => trace_id),
     [TRACE],
   );
-  const exported = entries.filter(({ body }) => body !== undefined);
   assert.deepEqual(
-    exported.map(({ trace_id, span_id, flags }) => [trace_id, span_id !== undefined, flags]),
+    logsOf(entries).map(({ trace_id, span_id, flags }) => [trace_id, span_id !== undefined, flags]),
     [
       [TRACE, true, 1],
       [unsampled, false, undefined],
@@ -396,4 +396,15 @@ test("span, log, exported log and record have one trace id, sampled or not, even
     records.map((record) => [record.path, record.traceId]),
     [["/shop/invalid", undefined]],
   );
+});
+
+test("a user agent that is configured as a secret is in no span", async () => {
+  await using upstream = await upstreamOf();
+  await using collector = await TestCollector.http();
+  const base = configOf(upstream, collector, { protocol: "http" });
+  const config = { ...base, config: { ...base.config, sensitiveHeaders: ["User-Agent"] } };
+  await using gateway = await TestGateway.start(config);
+  await get(gateway, "/shop", { traceparent: PARENT, "user-agent": "hunter2" });
+  const [server] = byKind(await collector.until(({ length }) => length === 2), SERVER);
+  assert.equal(attributesOf(server?.attributes)["user_agent.original"], "<redacted>");
 });
