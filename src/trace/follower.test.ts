@@ -24,11 +24,13 @@ function following(
   /** `busy`: the main thread takes none of the messages. */
   const posted = ({ busy = false } = {}): string[] => {
     t.mock.timers.tick(20);
-    return batches.splice(0).flatMap(({ length, lost, requests }) => {
-      if (!busy) counters.received(0, length);
-      const said = requests.map(({ request, events, ended }) => {
-        const types = events.map((json) => {
-          const { message } = JSON.parse(json) as TraceEvent;
+    return batches.splice(0).flatMap(({ text, lost, requests }) => {
+      if (!busy) counters.received(0, text.length);
+      let at = 0;
+      const said = requests.map(({ request, lengths, ended }) => {
+        const types = lengths.map((length) => {
+          const { message } = JSON.parse(text.slice(at, at + length)) as TraceEvent;
+          at += length;
           return message.type === "dropped" ? `dropped ${message.count}` : message.type;
         });
         return `${request}: ${[...types, ...(ended ? ["."] : [])].join(" ")}`;

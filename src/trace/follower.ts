@@ -17,16 +17,19 @@ export interface FollowFilter {
 interface FollowedEvents {
   /** Its number among the followed requests of this thread, from 1. */
   readonly request: number;
-  /** Their JSON. */
-  readonly events: readonly string[];
+  /** Characters of the JSON of each. */
+  readonly lengths: readonly number[];
   /** The last of them is the last of the request. */
   readonly ended: boolean;
 }
 
 /** A message of a follower to the main thread. */
 export interface FollowedBatch {
-  /** Characters of its events, as `FollowerCounters.send` got them. */
-  readonly length: number;
+  /**
+   * The JSON of all events, without anything between them. One text, because many small ones cost both threads more: to copy, and to collect. Its
+   * length is what `FollowerCounters.send` got.
+   */
+  readonly text: string;
   /** What was dropped in front of it, because too much was on its way. */
   readonly lost?: LostEvents | undefined;
   readonly requests: readonly FollowedEvents[];
@@ -43,7 +46,7 @@ export interface LostEvents {
 
 /** What is collected of one request for the next batch. */
 interface Collected extends FollowedEvents {
-  readonly events: string[];
+  readonly lengths: number[];
   ended: boolean;
 }
 
@@ -73,7 +76,7 @@ export class Follower {
   /** Requests that have begun since the last batch. */
   #begun = 0;
   #batch: Collected[] = [];
-  #batchLength = 0;
+  #text = "";
   #timer: NodeJS.Timeout | undefined;
   #heldLength = 0;
   #heldRequests = 0;
@@ -117,6 +120,7 @@ export class Follower {
     this.#closed = true;
     clearTimeout(this.#timer);
     this.#batch = [];
+    this.#text = "";
     this.#inProgress.clear();
   }
 
@@ -151,11 +155,16 @@ export class Follower {
     if (this.#closed) return;
     this.#counters.produced(events.length);
     // Not after an event is added: its request may end with it.
-    if (this.#batchLength >= BATCH_LENGTH) this.flush();
-    const last = this.#batch.at(-1);
-    if (last?.request === request) last.events.push(...events);
-    else this.#batch.push({ request, events: [...events], ended: false });
-    for (const { length } of events) this.#batchLength += length;
+    if (this.#text.length >= BATCH_LENGTH) this.flush();
+    let last = this.#batch.at(-1);
+    if (last?.request !== request) {
+      last = { request, lengths: [], ended: false };
+      this.#batch.push(last);
+    }
+    for (const json of events) {
+      last.lengths.push(json.length);
+      this.#text += json;
+    }
     this.#timer ??= setTimeout(() => this.flush(), BATCH_MS);
   }
 
@@ -171,17 +180,17 @@ export class Follower {
     clearTimeout(this.#timer);
     this.#timer = undefined;
     if (this.#batch.length === 0 && this.#lost.events === 0) return;
-    const [requests, length, begun] = [this.#batch, this.#batchLength, this.#begun];
+    const [requests, text, begun] = [this.#batch, this.#text, this.#begun];
     this.#batch = [];
-    this.#batchLength = 0;
+    this.#text = "";
     this.#begun = 0;
     const { events } = this.#lost;
-    if (this.#counters.send(length)) {
-      this.#post({ length, requests, ...(events > 0 && { lost: this.#takeLost(requests, begun) }) });
+    if (this.#counters.send(text.length)) {
+      this.#post({ text, requests, ...(events > 0 && { lost: this.#takeLost(requests, begun) }) });
       return;
     }
     this.#lost.begun += begun;
-    for (const each of requests) this.#lost.events += each.events.length;
+    for (const each of requests) this.#lost.events += each.lengths.length;
     // Also if no further event comes.
     this.#timer = setTimeout(() => this.flush(), BATCH_MS);
   }

@@ -127,15 +127,21 @@ export class FollowSession {
   }
 
   /** Events of this worker's requests. */
-  deliver(worker: number, { lost, requests }: FollowedBatch): void {
+  deliver(worker: number, { lost, text, requests }: FollowedBatch): void {
     const from = this.#from(worker);
     if (lost !== undefined) this.#lost(from, lost);
-    for (const { request, events, ended } of requests) {
-      from.events += events.length;
+    let at = 0;
+    for (const { request, lengths, ended } of requests) {
+      from.events += lengths.length;
       const number = from.open.get(request) ?? this.#begin(from, request);
-      if (number === undefined) continue;
-      for (const [index, json] of events.entries())
-        this.#add(`{"request":${number},${json.slice(1)}`, ended && index === events.length - 1 ? 1 : 0);
+      let left = lengths.length;
+      for (const length of lengths) {
+        left--;
+        const [start, end] = [at + "{".length, at + length];
+        at = end;
+        if (number !== undefined)
+          this.#add(`{"request":${number},${text.slice(start, end)}`, ended && left === 0 ? 1 : 0);
+      }
       if (ended) from.open.delete(request);
     }
     this.#pump();

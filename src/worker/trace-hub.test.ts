@@ -152,8 +152,8 @@ const FOLLOW = { count: 2, forMs: 60_000, options: { reveal: false, maxBodyBytes
 
 /** A message with events of one request. */
 const batchOf = (request: number, events: readonly PostedEvent[], ended: boolean): FollowedBatch => ({
-  length: 0,
-  requests: [{ request, events: events.map(({ json }) => json), ended }],
+  text: events.map(({ json }) => json).join(""),
+  requests: [{ request, lengths: events.map(({ json }) => json.length), ended }],
 });
 
 /** Reads as a follower does: each call takes room. */

@@ -135,7 +135,7 @@ export class WorkerHandle {
         events.onTrace(notice.id, notice.event);
         return;
       case "followed":
-        this.followed.received(notice.slot, notice.batch.length);
+        this.followed.received(notice.slot, notice.batch.text.length);
         events.onFollowed(this, notice.id, notice.batch);
         return;
       case "series":
