@@ -76,7 +76,7 @@ function factsOf({ record, request = {} }: Happened, bind: CompiledBind): Reques
     version: version === "HTTP/2" ? "2" : "1.1",
     certificate,
   });
-  const partly = { time: new Date(time), source: source !== undefined, body: body !== "" || received === 0 };
+  const partly = { time: new Date(time), source: source !== undefined };
   return { ...facts, partly };
 }
 
@@ -110,9 +110,8 @@ function agreeing(record: RequestRecord, outcomes: readonly Outcome[]): readonly
 }
 
 function endsAlike(record: RequestRecord, rehearsed: RequestRecord): boolean {
-  if (wasCalled(record) !== wasCalled(rehearsed)) return false;
   // What the backend responds, and what is done with that, is not rehearsed.
-  if (wasCalled(record)) return record.backend === rehearsed.backend;
+  if (wasCalled(record)) return wasCalled(rehearsed) && record.backend === rehearsed.backend;
   const decider = ({ decider: { policy, phase } = {} }: RequestRecord): unknown => [policy, phase];
   return (
     record.error === rehearsed.error &&
