@@ -68,6 +68,20 @@ test("a rule that denies a path refuses its requests and names itself", async ()
   assert.deepEqual(summary(await impact(after, before, { target: "/admin/users" })), [["granted", 10, 1]]);
 });
 
+test("a rule about the client's address decides nothing about samples without one", async () => {
+  const before = withRoutes({ name: "api", backends: [API] });
+  const policies = { authorization: { rules: [{ deny: 'source.address == "192.0.2.7"' }] } };
+  const after = withRoutes({ name: "api", policies, backends: [API] });
+  const result = await impact(before, after, {}, { target: "/other", source: undefined });
+  assert.deepEqual(
+    result.changes.map(({ class: name, needs }) => [name, needs]),
+    [
+      ["refused", undefined],
+      ["maybeRefused", ["the address of the client"]],
+    ],
+  );
+});
+
 test("weights move the share by which they differ", async () => {
   const before = withRoutes({
     name: "api",

@@ -18,7 +18,7 @@ const SCRAPED = ["job", "instance", "namespace"];
 
 interface Panel {
   readonly title: string;
-  readonly targets?: readonly { readonly expr: string; readonly legendFormat: string }[];
+  readonly targets?: readonly { readonly expr: string; readonly legendFormat: string; readonly exemplar?: boolean }[];
 }
 interface Dashboard {
   readonly panels: readonly Panel[];
@@ -127,6 +127,18 @@ test("every panel of the dashboard shows metrics and labels that exist", () => {
     const [, selector = "", label = ""] = /^label_values\((.*), (\w+)\)$/.exec(definition) ?? [];
     assert.deepEqual(problems(`sum by (${label}) (${selector})`, ""), [], definition);
   }
+});
+
+test("the panels of durations show exemplars", () => {
+  const targets = dashboard.panels.flatMap((panel) => panel.targets ?? []);
+  const named = targets.filter(({ expr }) =>
+    /tracegate_(request_duration|request_processing)_seconds_bucket/.test(expr),
+  );
+  assert.ok(named.length > 0);
+  assert.deepEqual(
+    targets.filter(({ exemplar }) => exemplar === true),
+    named,
+  );
 });
 
 test("every alert watches metrics and labels that exist", () => {
