@@ -92,4 +92,7 @@ test("what is missing is said: lost events, a dead worker, a stream that breaks 
   assert.match(String(broken.failure), /connection reset/);
   const early = await print([{ pod: undefined, events: stream(started(1, "/a"), finished(1)) }]);
   assert.match(String(early.failure), /the stream ended early/);
+  const shutdown = event(null, "followEnded", { reason: "shutdown", requests: 1, unfinished: 0 });
+  const ending = await print([{ pod: "web-1", events: stream(started(1, "/a"), finished(1), shutdown) }]);
+  assert.match(String(ending.failure), /the stream of web-1 ended early/);
 });
