@@ -32,7 +32,7 @@ export interface Change extends Tally {
   readonly after: Decided;
   /** For `changedOnTheWay`: what is different, such as `path`, `host`, `status` or the name of a header field. */
   readonly parts?: readonly string[];
-  /** What is not known of the requests, though it decides; for `unknown` and the two that begin with `maybe`. */
+  /** What is not known of the requests, though it decides: for `unknown` and the two that begin with `maybe`; else, whether they are refused, as now. */
   readonly needs?: readonly string[];
   readonly examples: readonly Example[];
 }
@@ -64,7 +64,7 @@ export interface Example {
 }
 
 /** A configuration whose decisions are compared. */
-export interface ImpactSide {
+interface ImpactSide {
   readonly rehearsal: Rehearsal;
   /** Where its values are in a file; absent: origins have no places. */
   readonly locate?: Locate;

@@ -64,7 +64,8 @@ export const impact = defineCommand({
   },
 });
 
-function badChange(status: number, body: string): CliError {
+/** Why a gateway does not compare a configuration. */
+export function badChange(status: number, body: string): CliError {
   const { error } = fieldsOf(jsonOf(body)) as Partial<ExplainRefusal>;
   if (error !== undefined) return new CliError("failure", error.message);
   if (status === 400) return usage(body.trimEnd());
