@@ -15,7 +15,6 @@ const EDGES: ReadonlyMap<string, string> = new Map([
   ["src/xds/server/server.ts", "grpc-js drops the codes of the system's errors"],
   ["src/cli/commands/proxy/status.ts", "whether a proxy's message lists its problems depends on the proxy"],
   ["src/controller/proxy-reports.ts", REPEATED],
-  ["src/main/config-follower.ts", REPEATED],
   ["src/main/stream-follower.ts", REPEATED],
   ["src/xds/server/proxy-stream.ts", REPEATED],
 ]);

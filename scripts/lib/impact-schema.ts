@@ -59,7 +59,7 @@ const change: Docs<Change> = {
   },
   needs: {
     schema: listOf(text),
-    text: "of unknown and of those that begin with maybe: what is not known, though it decides",
+    text: "what is not known, though it decides: of unknown and of those that begin with maybe; else, whether the requests are refused, as now",
     optional: true,
   },
   examples: { schema: listOf(objectOf(example)), text: "up to 3 of the samples" },

@@ -5,6 +5,10 @@ import { tgctl } from "./tgctl.ts";
 // Without a top-level `await`, which a bundle in CommonJS cannot have.
 void runProcess(
   // The only import of the terminal UI: commands get it as an argument.
-  tgctl(async () => (await import("../tui/views/trace-view.ts")).traceView),
+  tgctl(async () => {
+    // As in the bundle: in development mode, React measures each component, and drawing takes several times as long.
+    Object.assign(process.env, { NODE_ENV: "production" });
+    return (await import("../tui/views/trace-view.ts")).traceView;
+  }),
   INTERRUPTS,
 );

@@ -39,7 +39,15 @@ const OTHER = {
 };
 
 /** Fields that a reload changes, that mean nothing, or that can have one value only. */
-const OTHERS = ["customFunctions", "tracing", "logging.filter", "logging.fields", "histograms", "dns.edns0"];
+const OTHERS = [
+  "customFunctions",
+  "reload.impact",
+  "tracing",
+  "logging.filter",
+  "logging.fields",
+  "histograms",
+  "dns.edns0",
+];
 
 function settingsOf(config: object): Settings {
   const loaded = loadConfig({ kind: "text", text: JSON.stringify({ config }) }, {});

@@ -63,6 +63,11 @@ export interface Settings {
     readonly samples: number;
     readonly clientAddress: boolean;
   };
+  /** Not only read at the start. */
+  readonly reload: {
+    /** `maxRefused`: of sampled requests, from 0 to 1. */
+    readonly impact?: { readonly maxRefused: number } | undefined;
+  };
   readonly sensitiveHeaders: readonly string[];
   /** Where this process runs. */
   readonly locality: Locality;
@@ -154,6 +159,7 @@ export function resolveSettings(
     overload: { ...input.overload, memoryLimit: input.overload.memoryLimit },
     expressions: input.expressions,
     recorder: input.recorder,
+    reload: { impact: input.reload.impact },
     sensitiveHeaders: input.sensitiveHeaders,
     locality: ownLocality(env, { cluster: input.clusterId, network: input.network }),
     ...(xds !== undefined && { xds }),
@@ -163,6 +169,11 @@ export function resolveSettings(
     },
   };
   reportCollisions(settings, document);
+  const { recorder, reload } = settings;
+  if (reload.impact !== undefined && (recorder.off || recorder.samples === 0))
+    document.report(["config", "reload", "impact"], {
+      message: `needs samples of requests, which ${recorder.off ? "config.recorder.off" : "config.recorder.samples: 0"} switches off`,
+    });
   return settings;
 }
 

@@ -57,6 +57,11 @@ export function differencesOf(before: Decisions, after: Decisions): readonly Dif
   if (pair !== undefined && signatures.size === 1 && isComplete) return pair.found;
   const needs = [...new Set(decisive(pairs).map((choice) => needOf(choice, [...before.possible, ...after.possible])))];
   if (!isComplete) needs.push("more ways in which what is not known may turn out");
+  // Requests that are refused by both are none that could change.
+  const [passing, ...others] = pairs.filter(({ found }) => !found.every(isRefusedByBoth));
+  const isOne = passing !== undefined && others.every(({ found }) => signatureOf(found) === signatureOf(passing.found));
+  if (isOne && isComplete && !passing.found.some((each) => each.class === "granted" || each.class === "refused"))
+    return passing.found.map((each) => (each.class === "unchanged" ? each : { ...each, needs }));
   return [
     open(
       pairs.flatMap(({ found }) => found),
@@ -138,8 +143,18 @@ function couple(was: Case, will: Case): readonly Difference[] {
 /** Shares are products of quotients. */
 const ROUNDING = 1e-9;
 
+function isRefusedByBoth({ before, after }: Difference): boolean {
+  return before.refused && after.refused;
+}
+
+/** Alike for what changes in the same way. */
 function signatureOf(found: readonly Difference[]): string {
-  return JSON.stringify(found.map(({ class: name, share, parts }) => [name, share, parts]));
+  return JSON.stringify(
+    found.map(({ class: name, share, parts, before, after }) => {
+      const places = name === "unchanged" ? [] : [before.route, before.backend, after.route, after.backend];
+      return [name, share, parts, places];
+    }),
+  );
 }
 
 /** The choices by whose value the differences change. */

@@ -10,16 +10,16 @@ const MAX_SHOWN = 10;
 /** What each class says about its requests. */
 const SAID: Readonly<Record<ChangeClass, (change: Change) => string>> = {
   granted: ({ before, after }) => `are no longer ${refused(before)}: they ${passing(after)}`,
-  refused: ({ after }) => `are ${refused(after)}`,
+  refused: ({ before, after }) => `are ${refused(after)}${former(before, after)}`,
   maybeGranted: ({ before, needs }) => `may no longer be ${refused(before)}: that depends on ${list(needs)}`,
   maybeRefused: ({ after, needs }) => `may be ${refused(after)}: that depends on ${list(needs)}`,
-  movedRoute: ({ before, after }) =>
-    `take the route ${after.route} instead of ${before.route}, and ${moved(before, after)}`,
-  movedBackend: ({ before, after }) => moved(before, after),
-  changedOnTheWay: ({ before, after, parts }) =>
+  movedRoute: ({ before, after, needs }) =>
+    `take the route ${after.route} instead of ${before.route}, and ${moved(before, after)}${provided(needs)}`,
+  movedBackend: ({ before, after, needs }) => `${moved(before, after)}${provided(needs)}`,
+  changedOnTheWay: ({ before, after, parts, needs }) =>
     before.backend === undefined || after.backend === undefined
-      ? `get another response of the gateway: ${responses(before, after, parts)}`
-      : `reach ${after.backend} with another ${list(parts)}`,
+      ? `get another response of the gateway: ${responses(before, after, parts)}${provided(needs)}`
+      : `reach ${after.backend} with a different ${list(parts)}${provided(needs)}`,
   unknown: ({ needs }) => `are not certain: that depends on ${list(needs)}`,
 };
 
@@ -35,8 +35,8 @@ const ORDER: readonly ChangeClass[] = [
   "unknown",
 ];
 
-/** The text ends in a line break. */
-export function impactText(impact: Impact): string {
+/** The text ends in a line break. `since`: ISO 8601, when the oldest sample arrived, if that is of interest. */
+export function impactText(impact: Impact, since: string | null = null): string {
   const { requests, samples, classes, changes, incomplete } = impact;
   if (samples === 0) return "There are no samples to judge by.\n";
   const width = numberOf(requests).length + 2;
@@ -50,7 +50,7 @@ export function impactText(impact: Impact): string {
   });
   const unchanged = classes.unchanged.samples === 0 ? "" : line(classes.unchanged, "do not change");
   const note = incomplete === true ? "There are more changes than are listed here.\n" : "";
-  return `Of ${about(impact).trimStart()} requests (${counted(samples, "sample")})\n${lines.join("")}${unchanged}${note}`;
+  return `Of ${about(impact).trimStart()} requests (${counted(samples, "sample")})${since === null ? "" : ` since ${since}`}\n${lines.join("")}${unchanged}${note}`;
 }
 
 function examples({ examples: some }: Change, width: number): string {
@@ -75,10 +75,20 @@ function percent(share: number): string {
 
 function refused({ status, code, policy, origin, route }: Decided): string {
   const what = status === undefined ? "refused: the connection is closed" : `refused with ${status}`;
-  const by = policy ?? code;
+  const by = policy === undefined ? code && ` (${code})` : ` by ${policy}`;
   const at = origin === undefined ? "" : ` at ${formatOrigin(origin)}`;
   const where = at === "" && route !== undefined ? ` on the route ${route}` : at;
-  return `${what}${by === undefined ? "" : ` by ${by}`}${where}`;
+  return `${what}${by ?? ""}${where}`;
+}
+
+/** The route that they get now, if it is not the one that the refusal names. */
+function former({ route }: Decided, after: Decided): string {
+  return route === undefined || route === after.route ? "" : `; now they take the route ${route}`;
+}
+
+/** What has to be so, for requests that something unknown may refuse. */
+function provided(needs: readonly string[] = []): string {
+  return needs.length === 0 ? "" : `, if they are not refused: that depends on ${list(needs)}`;
 }
 
 function passing({ backend, status }: Decided): string {
@@ -92,7 +102,7 @@ function moved(before: Decided, after: Decided): string {
 
 function responses(before: Decided, after: Decided, parts: readonly string[] = []): string {
   if (before.status !== after.status) return `${after.status} instead of ${before.status}`;
-  return `${after.status} with another ${list(parts)}`;
+  return `${after.status} with a different ${list(parts)}`;
 }
 
 function list(words: readonly string[] = []): string {

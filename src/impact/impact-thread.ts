@@ -23,7 +23,7 @@ export type Changed =
       /** Documents that the gateway has fetched; no others are. */
       readonly resources: Resources;
     }
-  | { readonly configuration: PackedIr; readonly settings: RehearsalSettings };
+  | { readonly configuration: PackedIr };
 
 /** What the thread compares. */
 export interface ImpactTask {

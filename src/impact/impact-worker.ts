@@ -16,7 +16,7 @@ async function impactOfTask(task: ImpactTask): Promise<Impact> {
 }
 
 async function changed({ after, settings }: ImpactTask): Promise<{ rehearsal: Rehearsal; locate?: Locate }> {
-  if ("configuration" in after) return { rehearsal: compiled(after.configuration, after.settings) };
+  if ("configuration" in after) return { rehearsal: compiled(after.configuration, settings) };
   const { loadText } = await import("../rehearsal/load-text.ts");
   const { configuration, settings: own, locate } = loadText(after.text, after.name, after.resources);
   return { rehearsal: compiled(configuration, { ...settings, ...own }), locate };

@@ -32,7 +32,7 @@ export interface Change extends Tally {
   readonly after: Decided;
   /** For `changedOnTheWay`: what is different, such as `path`, `host`, `status` or the name of a header field. */
   readonly parts?: readonly string[];
-  /** What is not known of the requests, though it decides; for `unknown` and the two that begin with `maybe`. */
+  /** What is not known of the requests, though it decides: for `unknown` and the two that begin with `maybe`; else, whether they are refused, as now. */
   readonly needs?: readonly string[];
   readonly examples: readonly Example[];
 }
@@ -64,7 +64,7 @@ export interface Example {
 }
 
 /** A configuration whose decisions are compared. */
-export interface ImpactSide {
+interface ImpactSide {
   readonly rehearsal: Rehearsal;
   /** Where its values are in a file; absent: origins have no places. */
   readonly locate?: Locate;
@@ -157,7 +157,8 @@ class Counts {
       this.#groups.set(key, group);
     }
     count(group.tally, sample.weight * sum(same));
-    if (group.examples.length < MAX_EXAMPLES) group.examples.push(exampleOf(sample));
+    if (group.examples.length < MAX_EXAMPLES && !group.examples.some((each) => isAlike(each, sample)))
+      group.examples.push(exampleOf(sample));
   }
 
   impact(before: Locate | undefined, after: Locate | undefined): Impact {
@@ -212,6 +213,11 @@ function decidedOf(
     ...(policy !== undefined && { policy }),
     ...(origin !== undefined && { origin: place === undefined ? origin : { ...origin, place } }),
   };
+}
+
+/** They look the same without their times. */
+function isAlike(example: Example, { method, authority, target }: SampledRequest): boolean {
+  return example.method === method && example.authority === authority && example.target === target;
 }
 
 function exampleOf({ time, method, authority, target }: SampledRequest): Example {

@@ -8,8 +8,8 @@ import { Ajv2020 } from "ajv/dist/2020.js";
 import { stringify } from "yaml";
 import { appRoot } from "../base/app-root.ts";
 import { invokeProgram } from "../cli/fixtures/invoke.ts";
-import { sampleFileText } from "../impact/sample-file.ts";
 import type { SampledRequest } from "../recorder/sample.ts";
+import { sampleFileText } from "../recorder/sample-file.ts";
 import { tracegate } from "./commands.ts";
 
 let folder = "";
@@ -505,7 +505,13 @@ async function impact(route: object, samples: readonly Partial<SampledRequest>[]
     writeFile(file, stringify({ binds: [{ port: 8080, listeners: [{ name: "web", routes }] }] }));
   await write(old, ROUTES);
   await write(changed, [{ ...first, ...route }, ...others]);
-  await writeFile(sampled, sampleFileText(samples.map((each) => ({ ...SAMPLED, ...each }))));
+  await writeFile(
+    sampled,
+    sampleFileText(
+      samples.map((each) => ({ ...SAMPLED, ...each })),
+      1,
+    ),
+  );
   const command = ["check", "-f", changed, "--before", old, "--impact", sampled, ...args];
   const outcome = await invokeProgram(tracegate, command);
   if (args.includes("json")) assertFits(outcome.stdout);
@@ -541,7 +547,7 @@ Of ≈ 82 requests (3 samples)
 test("--impact without what it needs says so", async () => {
   const noBefore = await invokeProgram(tracegate, ["check", "-f", "new.yaml", "--impact", "samples.jsonl"]);
   assert.equal(noBefore.code, 2);
-  assert.match(noBefore.stderr, /--impact needs the configuration --before/);
+  assert.match(noBefore.stderr, /a file of samples needs the configuration --before/);
   const unknown = await impact({}, [{}], "--fail-on", "refusd");
   assert.equal(unknown.code, 2);
   assert.match(unknown.stderr, /--fail-on refusd: no such change\nTry: one of refused, maybeRefused, /);

@@ -1,13 +1,16 @@
+import { AdminClient, AdminClientError } from "../admin/client/client.ts";
 import { messageOf } from "../base/errors.ts";
+import { badChange } from "../cli/commands/proxy/impact.ts";
+import { readConfig } from "../cli/commands/read-config.ts";
 import { type Context, write, writeJson } from "../cli/runner/context.ts";
 import { CliError } from "../cli/runner/errors.ts";
 import { type CheckReport, checkConfig } from "../config/check.ts";
 import { type ConfigSource, type LoadResult, locating, rereadable } from "../config/load.ts";
 import { readText } from "../config/parse/inputs.ts";
-import { type Impact, type ImpactSide, impactOf } from "../impact/impact.ts";
+import { type Impact, impactOf } from "../impact/impact.ts";
 import { changesIn, impactText } from "../impact/impact-text.ts";
-import { readSampleFile } from "../impact/sample-file.ts";
 import type { SampledRequest } from "../recorder/sample.ts";
+import { readSampleFile } from "../recorder/sample-file.ts";
 import { readCases } from "../rehearsal/cases/read-cases.ts";
 import { runCases, type Verdict } from "../rehearsal/cases/run-cases.ts";
 import { type Locate, placed } from "../rehearsal/explanation.ts";
@@ -28,10 +31,10 @@ import { rehearsalOf, rehearse } from "./explain.ts";
 export type CheckFormat = "text" | "json" | "junit" | "github";
 
 interface ImpactOptions {
-  /** A file of samples. */
+  /** A file of samples, or the URL of the gateway that has them. */
   readonly samples: string;
-  /** The file of the configuration before the change. */
-  readonly before: string;
+  /** The file of the configuration before the change; undefined: the one in effect in the gateway. */
+  readonly before: string | undefined;
   /** Changes that make the check fail: of FAIL_ON. */
   readonly failOn: readonly string[];
 }
@@ -63,8 +66,11 @@ export async function check(
   const { loaded } = checked;
   const report = strict ? strictly(checked.report) : checked.report;
   if (impact !== undefined && report.ok && loaded.ok) {
-    const after = { rehearsal: rehearse(loaded, context.env), locate: locating(file, context.env) };
-    const found = await impactOn(impact, after, context).finally(() => after.rehearsal.close());
+    const { samples, before } = impact;
+    const found =
+      before === undefined
+        ? await impactAt(samples, source, context)
+        : await impactOn(samples, before, { loaded, locate: locating(file, context.env) }, context);
     const ok = !changesIn(found, impact.failOn);
     if (output === "json") await writeJson(context, { ...report, ok, impact: found });
     else await print(`${RENDER[output](report)}${impactText(found)}`);
@@ -116,14 +122,34 @@ function inConfiguration(verdict: Verdict, locate: Locate): Verdict {
 }
 
 /** What the change would do to the requests of a file of samples. */
-async function impactOn({ samples, before }: ImpactOptions, after: ImpactSide, context: Context): Promise<Impact> {
+async function impactOn(
+  samples: string,
+  before: string,
+  { loaded, locate }: { readonly loaded: Extract<LoadResult, { ok: true }>; readonly locate: Locate },
+  { env }: Context,
+): Promise<Impact> {
   const requests = readSamples(samples);
   const file = rereadable({ kind: "file", path: before });
-  const rehearsal = await rehearsalOf(file, context.env, before);
+  const rehearsal = await rehearsalOf(file, env, before);
+  const after = rehearse(loaded, env);
   try {
-    return await impactOf(requests, { rehearsal, locate: locating(file, context.env) }, after);
+    return await impactOf(requests, { rehearsal, locate: locating(file, env) }, { rehearsal: after, locate });
   } finally {
     rehearsal.close();
+    after.close();
+  }
+}
+
+/** What the configuration in place of the one in effect would do to the requests that a gateway has sampled. */
+async function impactAt(url: string, source: ConfigSource, { signal }: Context): Promise<Impact> {
+  const { text, name } = source.kind === "text" ? { name: "text", ...source } : readConfig(source.path);
+  try {
+    return await new AdminClient(url.replace(/\/$/, "")).impact(text, { name, signal });
+  } catch (error) {
+    if (!(error instanceof AdminClientError)) throw error;
+    throw error.kind === "status"
+      ? badChange(error.status ?? 0, error.body ?? "")
+      : new CliError("unreachable", error.message);
   }
 }
 

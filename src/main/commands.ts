@@ -63,7 +63,7 @@ const check = defineCommand({
   summary: "Check a configuration file and print every problem",
   description: [
     "With --expect also rehearses requests, without a running gateway, and compares what happens to them with what the file of cases expects. Exits with 1 if the configuration is not valid or a case fails.",
-    "With --impact also says what would change for the requests that a gateway has sampled: decided by the configuration --before and by this one. Exits with 1 if requests change in a way that --fail-on names.",
+    "With --impact also says what would change for the requests that a gateway has sampled: decided by the configuration before and by this one. Before is that of --before for a file of samples, or the one in effect if the gateway itself is asked. Exits with 1 if requests change in a way that --fail-on names.",
   ],
   options: {
     file: FILE,
@@ -84,13 +84,13 @@ const check = defineCommand({
       type: "text",
       value: "samples",
       completes: "file",
-      summary: "Samples of requests, a file from GET /requests/samples of a gateway: what would change for them",
+      summary: "A file of samples, or the URL of an admin server: what would change for the requests that were sampled",
     },
     before: {
       type: "text",
       value: "file",
       completes: "file",
-      summary: "For --impact: the configuration before the change",
+      summary: "For a file of samples: the configuration before the change",
     },
     "fail-on": {
       type: "list",
@@ -106,7 +106,11 @@ const check = defineCommand({
     { does: "Requests with known results, as in CI", run: "check -f gateway.yaml --expect cases.yaml -o junit" },
     { does: "Without access to the issuers' documents, as in CI", run: "check -f gateway.yaml --offline" },
     {
-      does: "What a change would do to sampled requests",
+      does: "What a change would do to the requests of a running gateway",
+      run: "check -f new.yaml --impact http://localhost:15000",
+    },
+    {
+      does: "The same with samples in a file, as in CI",
       run: "check -f new.yaml --before gateway.yaml --impact samples.jsonl --fail-on refused,moved",
     },
   ],
@@ -116,19 +120,24 @@ const check = defineCommand({
       throw usage("-o junit reports on cases", "tracegate check -f FILE --expect CASES -o junit");
     if (expect !== undefined && impact !== undefined)
       throw usage("--expect and --impact are two checks", "tracegate check -f FILE --impact SAMPLES --before FILE");
-    if ((impact === undefined) !== (before === undefined))
+    const needsBefore = impact !== undefined && !isUrl(impact);
+    if (needsBefore !== (before !== undefined))
       throw usage(
-        "--impact needs the configuration --before, and --before is for --impact",
-        "tracegate check -f FILE --impact SAMPLES --before FILE",
+        "a file of samples needs the configuration --before, and nothing else does",
+        "tracegate check -f FILE --impact SAMPLES --before FILE, or --impact http://localhost:15000",
       );
     const unknown = failOn.find((name) => !FAIL_ON.includes(name));
     if (unknown !== undefined) throw usage(`--fail-on ${unknown}: no such change`, `one of ${FAIL_ON.join(", ")}`);
     const { check } = await import("./check.ts");
     const format = context.json ? "json" : (output as CheckFormat | undefined);
-    const compared = impact === undefined || before === undefined ? undefined : { samples: impact, before, failOn };
+    const compared = impact === undefined ? undefined : { samples: impact, before, failOn };
     return check({ kind: "file", path: file }, { offline, strict, expect, impact: compared, output: format }, context);
   },
 });
+
+function isUrl(text: string): boolean {
+  return /^https?:\/\//.test(text);
+}
 
 const EXPLAIN_USAGE = "tracegate explain -f FILE -- [METHOD] URL";
 

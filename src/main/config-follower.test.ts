@@ -6,6 +6,7 @@ import { type TestContext, test } from "node:test";
 import { LogOutput } from "../base/log.ts";
 import { parseLogFilter } from "../base/log-filter.ts";
 import { loadConfigAside } from "../config/load-thread.ts";
+import type { Impact } from "../impact/impact.ts";
 import { collectGarbage } from "../net/node-internals.ts";
 import { ANYWHERE } from "../net/testing/egress.ts";
 import { ResourceStore } from "../translation/resources/store.ts";
@@ -13,15 +14,16 @@ import { WorkersDied } from "../worker/supervisor.ts";
 import { ConfigFollower } from "./config-follower.ts";
 
 /** A follower of a file with workers that reject what `reject` throws at; time passes only by `pass`. */
-async function follower(t: TestContext, reject: () => void) {
+async function follower(t: TestContext, reject: () => void, text = "binds: []\n") {
   t.mock.timers.enable({ apis: ["setTimeout", "setInterval"] });
   const folder = mkdtempSync(join(tmpdir(), "tracegate-follower-"));
   const path = join(folder, "gateway.yaml");
-  writeFileSync(path, "binds: []\n");
+  writeFileSync(path, text);
   const source = { kind: "file", path } as const;
   const start = await loadConfigAside(source, {});
   assert.ok(start.ok);
   const lines: string[] = [];
+  const impacts: Impact[] = [];
   let attempts = 0;
   let rejecting = false;
   const host = {
@@ -29,6 +31,7 @@ async function follower(t: TestContext, reject: () => void) {
       attempts++;
       if (rejecting) reject();
     },
+    impactOf: async (): Promise<Impact> => impacts.shift() ?? assert.fail("nothing asks for an impact"),
     applied: (): void => {},
     attempted: (): void => {},
   };
@@ -41,6 +44,7 @@ async function follower(t: TestContext, reject: () => void) {
   });
   return {
     follower: made,
+    impacts,
     start: new WeakRef(start.configuration),
     errors: () => lines.filter((line) => line.includes("Failed to reload")).length,
     attempts: () => attempts,
@@ -105,4 +109,34 @@ test("a configuration that kills workers is retried three times, then only on re
   f.setRejecting(false);
   assert.equal(await f.follower.reload(), true);
   assert.equal(f.follower.status.synchronized, true);
+});
+
+function refusing(refused: number, requests: number): Impact {
+  const none = { requests: 0, samples: 0 };
+  const [granted, maybeGranted, maybeRefused, movedRoute, movedBackend, changedOnTheWay, unknown] = Array(7).fill(none);
+  const unchanged = { requests: requests - refused, samples: 1 };
+  const others = { granted, maybeGranted, maybeRefused, movedRoute, movedBackend, changedOnTheWay, unknown, unchanged };
+  return { requests, samples: 2, classes: { ...others, refused: { requests: refused, samples: 1 } }, changes: [] };
+}
+
+test("a configuration that would refuse too many requests is logged once, whatever their number, and applied when they are fewer", async (t: TestContext) => {
+  const f = await follower(t, () => {}, "config: {reload: {impact: {maxRefused: 2.5%}}}\nbinds: []\n");
+  f.impacts.push(refusing(26, 1000), refusing(30, 1000), refusing(25, 1000));
+  assert.equal(await f.follower.reload(), false);
+  const first = f.follower.status.lastError?.message ?? "";
+  assert.match(first, /^it would refuse more than 2\.5% of the sampled requests;/);
+  await f.pass(1000);
+  assert.match(f.follower.status.lastError?.message ?? "", /1,000 requests/);
+  assert.equal(f.impacts.length, 1);
+  assert.equal(f.errors(), 1);
+  await f.pass(2000);
+  assert.equal(f.follower.status.synchronized, true);
+  assert.equal(f.follower.status.generation, 2);
+});
+
+test("an impact that cannot be found keeps the old configuration", async (t: TestContext) => {
+  const f = await follower(t, () => {}, "config: {reload: {impact: {maxRefused: 1%}}}\nbinds: []\n");
+  assert.equal(await f.follower.reload(), false);
+  assert.match(f.follower.status.lastError?.message ?? "", /nothing asks for an impact/);
+  assert.ok(f.follower.status.nextRetryAt !== null);
 });

@@ -6,6 +6,7 @@ import { loadConfigAside, loadWithResources, type PackedLoad } from "../config/l
 import { type Inputs, UNKNOWN } from "../config/parse/inputs.ts";
 import { restartRequired, type Settings } from "../config/settings.ts";
 import { FileWatch } from "../config/watch.ts";
+import { impactText } from "../impact/impact-text.ts";
 import type { Locate } from "../rehearsal/explanation.ts";
 import { digestOfPem } from "../tls/tls-check.ts";
 import { type Diagnostic, formatDiagnostics } from "../translation/problems/diagnostics.ts";
@@ -18,6 +19,8 @@ export type Loaded = Extract<PackedLoad, { ok: true }>;
 
 interface Rejection {
   readonly message: string;
+  /** The same whenever the cause is the same; default: the message. */
+  readonly cause?: string;
   readonly diagnostics?: readonly unknown[];
   /** The files that were read; undefined if unknown. */
   readonly inputs?: Inputs | undefined;
@@ -49,8 +52,8 @@ export class ConfigFollower implements Follower {
   #places: WrittenPlaces | undefined;
   #restartRequired: readonly string[] = [];
   #lastError: ConfigError | null = null;
-  /** The version that was rejected last. */
-  #rejected: { readonly hash: string | undefined; readonly attempts: number } | undefined;
+  /** The version that was rejected last, and why. */
+  #rejected: { readonly hash: string | undefined; readonly attempts: number; readonly cause: string } | undefined;
   #repeat: { readonly at: number; readonly timer: NodeJS.Timeout } | undefined;
   #queue: Promise<unknown> = Promise.resolve();
   #closed = false;
@@ -137,7 +140,7 @@ export class ConfigFollower implements Follower {
         (known) => loadConfigAside(this.#source, this.#env, known, this.#inEffect?.configuration),
         this.#resources,
       );
-      rejection = loaded.ok ? this.#invalid(loaded) : this.#explain(loaded);
+      rejection = loaded.ok ? (this.#invalid(loaded) ?? (await this.#harmful(loaded))) : this.#explain(loaded);
       if (loaded.ok && rejection === undefined) await this.#host.apply(this.#generation + 1, loaded.configuration);
     } catch (error) {
       const message = messageOf(error);
@@ -180,6 +183,22 @@ export class ConfigFollower implements Follower {
     return { ...problemsIn(diagnostics), inputs, outside: true };
   }
 
+  /**
+   * A configuration that would refuse too many of the sampled requests does not take effect. The samples change with the traffic, so it is
+   * tried again.
+   */
+  async #harmful({ config, configuration, inputs }: Loaded): Promise<Rejection | undefined> {
+    const limit = config.reload.impact ?? this.#inEffect?.config.reload.impact;
+    if (limit === undefined) return undefined;
+    const impact = await this.#host.impactOf(configuration);
+    const { classes, changes, requests } = impact;
+    if (classes.refused.requests <= limit.maxRefused * requests) return undefined;
+    const cause = `it would refuse more than ${percent(limit.maxRefused)} of the sampled requests; to apply it all the same, raise config.reload.impact.maxRefused in it`;
+    const refused = changes.filter((change) => change.class === "refused");
+    const message = `${cause}\n${impactText({ ...impact, changes: refused }).trimEnd()}`;
+    return { message, cause, inputs, outside: true };
+  }
+
   #accept(loaded: Loaded): void {
     this.#generation++;
     this.#appliedAt = new Date().toISOString();
@@ -210,14 +229,17 @@ export class ConfigFollower implements Follower {
       });
   }
 
-  #reject({ message, diagnostics = [], inputs, outside, deadly = false }: Rejection, repeating: boolean): void {
+  #reject(
+    { message, cause = message, diagnostics = [], inputs, outside, deadly = false }: Rejection,
+    repeating: boolean,
+  ): void {
     // The next attempt must fetch the documents again.
     this.#resources.forgetOthers(this.#inEffect?.urls ?? []);
     const same = this.#rejected !== undefined && this.#rejected.hash === inputs?.hash;
     const attempts = same ? (this.#rejected?.attempts ?? 0) + 1 : 1;
-    this.#rejected = { hash: inputs?.hash, attempts };
+    const repeated = repeating && this.#rejected?.cause === cause;
+    this.#rejected = { hash: inputs?.hash, attempts, cause };
     const pause = outside && !(deadly && attempts > DEADLY_REPEATS) ? pauseBefore(attempts) : undefined;
-    const repeated = repeating && this.#lastError?.message === message;
     this.#lastError = { at: new Date().toISOString(), message, diagnostics };
     this.#host.attempted();
     if (!repeated)
@@ -239,6 +261,10 @@ export class ConfigFollower implements Follower {
     clearTimeout(this.#repeat?.timer);
     this.#repeat = undefined;
   }
+}
+
+function percent(share: number): string {
+  return `${Number((share * 100).toPrecision(3))}%`;
 }
 
 /** For the log and the status, whose texts end without a line break. */

@@ -1,4 +1,5 @@
 import type { ConfigStatus } from "../admin/plane/config-status.ts";
+import type { Impact } from "../impact/impact.ts";
 import type { PackedIr } from "../ir/packed-ir.ts";
 import type { Locate } from "../rehearsal/explanation.ts";
 import type { Diagnostic } from "../translation/problems/diagnostics.ts";
@@ -21,6 +22,8 @@ export interface Follower {
 export interface Host {
   /** Applies it in every worker, or in none and rejects. */
   apply(generation: number, configuration: PackedIr): Promise<void>;
+  /** What it would do to sampled requests in place of the one in effect. */
+  impactOf(configuration: PackedIr): Promise<Impact>;
   /** Called when it is in effect. */
   applied(configuration: PackedIr, warnings: readonly Diagnostic[]): void;
   /** Called after each attempt, when the follower's status says how it ended. */

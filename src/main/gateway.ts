@@ -97,6 +97,7 @@ export class Gateway {
     this.#onStopped = onStopped;
     const host: Host = {
       apply: (generation, configuration) => this.#apply(generation, configuration),
+      impactOf: (configuration) => this.impacts.of({ configuration }),
       applied: (configuration, warnings) => this.#applied(configuration, warnings),
       attempted: () => this.onAttempt(),
     };

@@ -181,10 +181,61 @@ test("following goes on when a worker dies: it is said, and the replacement take
   await workers.end("worker-0");
   await died;
   (await workers.clientOf("worker-0")).destroy();
-  // Requests before the replacement knows of the follower are not followed.
-  while (types.at(-1) !== "null followEnded") await fetchText(workers);
   await ended.promise;
   assert.deepEqual(types, ["1 requestFinished", "null workerDied", "2 requestFinished", "null followEnded"]);
+});
+
+test("a reader that stands still while a worker dies under load: each request was shown or is counted", async () => {
+  await using workers = new TestSupervisor(2);
+  const { supervisor } = workers;
+  await supervisor.apply(1, answering("x".repeat(20_000)));
+  const seen: { readonly request: number | null; readonly message: Record<string, unknown> }[] = [];
+  let lastId = "";
+  let standsStill = true;
+  const reader: FollowReader = {
+    onDrain: undefined,
+    events: (events) => {
+      if (standsStill && seen.length > 0) return false;
+      for (const { json, id } of events) {
+        if (json !== undefined) seen.push(JSON.parse(json));
+        lastId = id;
+      }
+      return true;
+    },
+    end: () => {},
+  };
+  const options = { reveal: false, maxBodyBytes: 32_000 };
+  await supervisor.hub.follow({ count: 100_000, forMs: 60_000, options, filter: { functions: "" } }, reader);
+  let sent = 0;
+  let answered = 0;
+  const client = async (): Promise<void> => {
+    for (let index = 0; index < 30; index++) {
+      sent++;
+      await fetchText(workers).then(
+        () => answered++,
+        () => undefined,
+      );
+    }
+  };
+  const clients = Promise.all(Array.from({ length: 20 }, client));
+  await until(() => answered > 150);
+  const died = workers.death();
+  await workers.end("worker-0");
+  await died;
+  await clients;
+  await supervisor.drain(10_000);
+  standsStill = false;
+  reader.onDrain?.();
+  const dropped = seen.filter(({ message }) => message.type === "dropped").map(({ message }) => message);
+  const sum = (name: string): number => dropped.reduce((total, each) => total + Number(each[name]), 0);
+  const finished = seen.filter(({ message }) => message.type === "requestFinished").length;
+  const { type, requests, unfinished } = seen.at(-1)?.message ?? {};
+  assert.equal(type, "followEnded");
+  assert.equal(unfinished, 0);
+  assert.ok(dropped.length > 0 && finished > 0);
+  assert.equal(finished + sum("requests"), requests);
+  assert.ok(Number(requests) >= answered && Number(requests) <= sent, `${answered} <= ${requests} <= ${sent}`);
+  assert.equal(Number(lastId.split("-")[1]), seen.length - dropped.length + sum("count"));
 });
 
 test("locks of rate limits that a dead worker held are released", async (t: TestContext) => {

@@ -392,6 +392,8 @@ export class Supervisor implements WorkerEvents {
         await worker.callWithDeadline("evict", { notice });
       for (const notice of this.#healths.values()) await worker.callWithDeadline("health", { notice });
       this.#electChecker();
+      // Before it accepts too: its first requests are followed.
+      for (const watch of this.#watches.values()) await watch.begin(worker);
       if (this.#current !== undefined) {
         await worker.callWithDeadline(
           "prepare",
@@ -399,7 +401,6 @@ export class Supervisor implements WorkerEvents {
         );
         await worker.callWithDeadline("commit", undefined);
       }
-      for (const watch of this.#watches.values()) await watch.begin(worker);
     } catch (error) {
       // It died again, or cannot serve, for example because another process took its port. Either way its exit starts the
       // next attempt, after the pause for early deaths.

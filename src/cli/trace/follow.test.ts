@@ -3,7 +3,7 @@ import { PassThrough } from "node:stream";
 import { text } from "node:stream/consumers";
 import { test } from "node:test";
 import { printFollowed } from "./follow.ts";
-import type { FollowedProxy } from "./followed.ts";
+import type { FollowedOutput } from "./followed.ts";
 import { type TraceRecord, toRecord } from "./source.ts";
 
 const TIME = "2026-02-03T04:05:06.789Z";
@@ -22,15 +22,16 @@ const started = (request: number, path: string): TraceRecord =>
 const finished = (request: number): TraceRecord => event(request, "requestFinished", { status: 200, error: null });
 const ended = (): TraceRecord => event(null, "followEnded", { reason: "time", requests: 1, unfinished: 0 });
 
-async function* stream(...records: readonly (TraceRecord | Error)[]): AsyncGenerator<TraceRecord> {
-  for (const record of records) {
-    if (record instanceof Error) throw record;
-    yield record;
-  }
+/** What a pod streams. */
+const from = (pod: string | undefined, ...records: readonly (TraceRecord | Error)[]): FollowedOutput[] =>
+  records.map((record) => (record instanceof Error ? { pod, error: record } : { pod, record }));
+
+async function* stream(...output: readonly FollowedOutput[]): AsyncGenerator<FollowedOutput> {
+  yield* output;
 }
 
 async function print(
-  proxies: readonly FollowedProxy[],
+  output: readonly FollowedOutput[],
   options: { readonly count?: number; readonly json?: boolean } = {},
 ) {
   const [stdout, stderr] = [new PassThrough(), new PassThrough()];
@@ -42,7 +43,7 @@ async function print(
     json: false,
     signal: new AbortController().signal,
   };
-  const done = printFollowed(proxies, { count: 20, json: false, ...options }, context).then(
+  const done = printFollowed(stream(...output), { count: 20, json: false, ...options }, context).then(
     () => undefined,
     (error: unknown) => error,
   );
@@ -52,20 +53,24 @@ async function print(
 }
 
 test("a request that continues at the end is shown as far as it has come", async () => {
-  const { out } = await print([{ pod: undefined, events: stream(started(1, "/a"), ended()) }]);
+  const { out } = await print(from(undefined, started(1, "/a"), ended()));
   assert.equal(out, "04:05:06.789  #1  GET http://a.test/a → still running after 2 ms\n");
 });
 
 test("requests of several pods have one numbering, and together the count that was asked for", async () => {
   const pods = () => [
-    { pod: "web-1", events: stream(started(1, "/a"), finished(1), started(2, "/c"), finished(2), ended()) },
-    { pod: "web-2", events: stream(started(1, "/b"), finished(1), started(2, "/d"), finished(2), ended()) },
+    ...from("web-1", started(1, "/a")),
+    ...from("web-2", started(1, "/b"), finished(1)),
+    ...from("web-1", finished(1), started(2, "/c")),
+    ...from("web-2", started(2, "/d"), finished(2)),
+    ...from("web-1", finished(2), ended()),
+    ...from("web-2", ended()),
   ];
   const { out, failure } = await print(pods(), { count: 3 });
   const lines = out.trimEnd().split("\n");
   assert.deepEqual(
     lines.map((line) => /#(\d) {2}(web-\d) /.exec(line)?.slice(1).join(" ")),
-    ["1 web-1", "2 web-2", "3 web-1"],
+    ["2 web-2", "1 web-1", "3 web-1"],
   );
   assert.equal(failure, undefined);
   const { out: json } = await print(pods(), { json: true });
@@ -76,20 +81,27 @@ test("requests of several pods have one numbering, and together the count that w
 test("what is missing is said: lost events, a dead worker, a stream that breaks or ends early", async () => {
   const lost = event(null, "dropped", { count: 7, requests: 2 });
   const died = event(null, "workerDied", { worker: "worker-1", unfinished: 0, held: true });
-  const said = await print([{ pod: "web-1", events: stream(lost, died, ended()) }]);
+  const gone = event(null, "followEnded", { reason: "shutdown", requests: 1, unfinished: 0 });
+  const said = await print(from("web-1", lost, died, gone));
   assert.match(
     said.err,
     /^web-1: 7 events are missing, also the last ones of 2 requests: they were not read in time\n/,
   );
   assert.match(said.err, /web-1: worker-1 has died; requests that it held for --where are missing/);
+  assert.match(said.err, /web-1: the gateway has shut down\n/);
   assert.equal(said.failure, undefined);
   const broken = await print([
-    { pod: "web-1", events: stream(new Error("connection reset")) },
-    { pod: "web-2", events: stream(started(1, "/b"), finished(1), ended()) },
+    ...from("web-1", new Error("connection reset")),
+    ...from("web-2", started(1, "/b"), finished(1), ended()),
   ]);
-  assert.match(broken.err, /^web-1: connection reset/);
+  assert.match(broken.err, /^web-1: connection reset\n/);
   assert.match(broken.out, /web-2 {2}GET/, "the others go on");
-  assert.match(String(broken.failure), /connection reset/);
-  const early = await print([{ pod: undefined, events: stream(started(1, "/a"), finished(1)) }]);
-  assert.match(String(early.failure), /the stream ended early/);
+  assert.equal(broken.failure, undefined);
+  const one = await print(from(undefined, started(1, "/a"), finished(1), new Error("connection reset")));
+  assert.match(one.out, /GET/);
+  assert.match(String(one.failure), /connection reset/);
+  for (const records of [[], [gone]]) {
+    const early = await print(from(undefined, started(1, "/a"), finished(1), ...records));
+    assert.match(String(early.failure), /the stream ended early/);
+  }
 });

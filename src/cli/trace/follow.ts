@@ -5,7 +5,7 @@ import { startTimeOf } from "../../report/fields.ts";
 import { outcomeLine, outcomeOf } from "../../report/outcome.ts";
 import { rowsOf } from "../../report/rows.ts";
 import { type Context, write } from "../runner/context.ts";
-import { type FollowedProxy, followed } from "./followed.ts";
+import { type FollowedOutput, followed } from "./followed.ts";
 
 interface Open {
   readonly number: number;
@@ -14,13 +14,12 @@ interface Open {
 }
 
 /**
- * Prints what the proxies stream until all streams have ended, or `count` requests of all proxies together: as text, a line for each
- * request at its end; as JSON, a line for each event, with the name of the pod. Requests are numbered across proxies. Standard error
- * says what is missing.
- * @throws CliError if a stream breaks or ends early, once the others have ended
+ * Prints what the proxies stream until that ends, or `count` requests of all proxies together: as text, a line for each request at its
+ * end; as JSON, a line for each event, with the name of the pod. Requests are numbered across proxies. Standard error says what is missing.
+ * @throws CliError if the stream of the only proxy breaks or ends early
  */
 export async function printFollowed(
-  proxies: readonly FollowedProxy[],
+  streams: AsyncIterable<FollowedOutput>,
   { count, json }: { readonly count: number; readonly json: boolean },
   context: Context,
 ): Promise<void> {
@@ -30,7 +29,7 @@ export async function printFollowed(
     const words = [startTimeOf(events).slice(11, 23) || "-", `#${number}`, ...(pod === undefined ? [] : [pod])];
     return write(context.stdout, `${[...words, outcomeLine(outcomeOf(rowsOf(events)))].join("  ")}\n`);
   };
-  for await (const item of followed(proxies, count)) {
+  for await (const item of followed(streams, count)) {
     if (context.signal.aborted) return;
     if (item.kind === "progress") await write(context.stderr, `${item.text}\n`);
     else if (item.kind === "notice") {

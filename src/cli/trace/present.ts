@@ -85,14 +85,20 @@ async function show(
 ): Promise<void> {
   if (format === "text" || format === "tree") return printText(source, format, context);
   if (format !== undefined || !context.stdout.isTTY) return printRaw(source, context);
-  const reason = noFullScreen(context);
-  if (reason === undefined) return (await loadTraceView()).show(source, context);
-  await write(context.stderr, `${reason}, printing text; -o text does so without this note\n`);
+  if (await showsFullScreen(context)) return (await loadTraceView()).show(source, context);
   return printText(source, "text", context);
 }
 
+/** Whether this terminal can show the full-screen view; if not, says why, and that there will be text. */
+export async function showsFullScreen(context: Context): Promise<boolean> {
+  const reason = noFullScreen(context);
+  if (reason !== undefined)
+    await write(context.stderr, `${reason}, printing text; -o text does so without this note\n`);
+  return reason === undefined;
+}
+
 /** Why this terminal cannot show the full-screen view; undefined if it can. */
-export function noFullScreen({ env }: Context): string | undefined {
+function noFullScreen({ env }: Context): string | undefined {
   if (env.TERM === "dumb") return "this terminal cannot show a full-screen view (TERM=dumb)";
   // Ink draws nothing when these variables say that it runs in continuous integration.
   if ([env.CI, env.CONTINUOUS_INTEGRATION].some((value) => value !== undefined && value !== "0" && value !== "false")) {

@@ -17,6 +17,12 @@ const workerThreads = z.union([
   z.string().regex(WORKER_THREADS, { message: "write a number or a percentage such as 50%" }),
 ]);
 
+/** `1%`, as a share from 0 to 1. */
+const percentage = z
+  .string()
+  .regex(/^(100|\d{1,2}(\.\d+)?)%$/, { message: "write a percentage such as 1%, at most 100%" })
+  .transform((text) => Number(text.slice(0, -1)) / 100);
+
 const recordBytes = z
   .int()
   .min(64 * 1024)
@@ -223,6 +229,21 @@ export const settings = z
       .describe(
         "The flight recorder: the latest requests, and earlier ones that failed (`tgctl recent`). A record has numbers, names of the configuration, id, host and path of the request; no query, field or body. Memory is taken as it is used.",
       ),
+    reload: z
+      .strictObject({
+        impact: z
+          .strictObject({
+            maxRefused: percentage.describe(
+              "Keeps the old configuration if the new one would refuse more than this share of the sampled requests, `1%`, that the old one lets pass. A configuration can raise its own limit; one without a limit has that of the old one.",
+            ),
+          })
+          .optional()
+          .describe(
+            "Judges changes of the file by [sampled requests](#changes-that-would-refuse-requests) before they take effect.",
+          ),
+      })
+      .prefault({})
+      .describe("What a new version of the file must fulfil. Unlike the rest of `config` it is reloaded."),
     customFunctions: z
       .string()
       .default("")

@@ -14,17 +14,26 @@ import { open, restored, skip } from "../fixtures/terminal.ts";
 async function followedAdmin(t: TestContext) {
   const readers: ServerResponse[] = [];
   const resumed: string[] = [];
+  const connected = Promise.withResolvers<void>();
   let id = 0;
   const admin = await serve(t, (request, response) => {
     response.writeHead(200, { "content-type": "text/event-stream" }).write(": ready\n\n");
     resumed.push(String(request.headers["last-event-id"]));
     readers.push(response);
+    connected.resolve();
   });
   const send = (...events: readonly Fields[]) => {
     for (const event of events) readers.at(-1)?.write(`id: ${++id}\ndata: ${JSON.stringify(event)}\n\n`);
   };
   const notice = (message: Fields) => send({ request: null, eventStart: null, eventEnd: 0, severity: "info", message });
-  return { port: admin.port, resumed, send, notice, breakOff: () => readers.at(-1)?.destroy() };
+  return {
+    port: admin.port,
+    connected: connected.promise,
+    resumed,
+    send,
+    notice,
+    breakOff: () => readers.at(-1)?.destroy(),
+  };
 }
 
 test("requests are listed as they arrive, filtered, opened and saved; the end of the stream is said", {
@@ -33,6 +42,8 @@ test("requests are listed as they arrive, filtered, opened and saved; the end of
   const admin = await followedAdmin(t);
   const terminal = await open(t, `${TGCTL} trace --local --follow --proxy-admin-port ${admin.port}`);
   await terminal.until("the empty view", (now) => now.includes("waiting for requests"));
+  await terminal.keys("w");
+  await terminal.until("the answer to w", (now) => now.includes("no event to save yet"));
   admin.send(...eventsOf(1, { path: "/no", status: 403, denied: true }), ...eventsOf(2, { path: "/yes" }));
   await terminal.until("the newest request", (now) => /›04:05:02 {2}GET \/yes +200 +2 ms {2}route api/.test(now));
   await terminal.keys("k");
@@ -57,6 +68,7 @@ test("requests are listed as they arrive, filtered, opened and saved; the end of
   await terminal.keys("w");
   await terminal.until("the file", (now) => now.includes("saved as trace-20260203-040501.jsonl"));
   const saved = readFileSync(join(terminal.folder, "trace-20260203-040501.jsonl"), "utf8");
+  assert.doesNotMatch(saved, /"request":1/, "as that of one trace");
   assert.equal(saved.trimEnd().split("\n").length, 1 + eventsOf(1, { path: "/no", denied: true }).length);
 
   await terminal.resize(120, 40);
@@ -91,4 +103,16 @@ test("missing events and a connection that breaks off are said; the list goes on
   await terminal.until("the next request", (now) => now.includes("›04:05:02  GET /b"));
   await terminal.keys("q");
   await terminal.until("the screen as before", restored(0));
+});
+
+test("a terminal that cannot show the view gets a line for each request, and a note", { skip }, async (t) => {
+  const admin = await followedAdmin(t);
+  const follow = `TERM=dumb ${TGCTL} trace --local --follow --proxy-admin-port ${admin.port}`;
+  const terminal = await open(t, follow);
+  await terminal.until("the note", (now) => now.includes("cannot show a full-screen view"));
+  await admin.connected;
+  admin.send(...eventsOf(1, { path: "/a" }));
+  admin.notice({ type: "followEnded", reason: "count", requests: 1, unfinished: 0 });
+  const screen = await terminal.until("the end", (now) => now.includes("exit code"));
+  assert.match(screen, /#1 {2}GET http:\/\/shop\.example\/a → 200 in 2 ms/);
 });

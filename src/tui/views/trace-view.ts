@@ -82,7 +82,9 @@ function actionOf(item: TraceItem): Action {
 function followActions(item: Followed): FollowAction[] {
   switch (item.kind) {
     case "event": {
-      const { number, pod = "", event, raw } = item;
+      const { number, pod = "", raw } = item;
+      // The number of the request in the stream of its pod; without it, the events are those of a trace.
+      const { request: _, ...event } = item.event;
       return [{ type: "followed", event: { number, pod: harmless(pod), event, length: raw.length } }];
     }
     case "notice":
@@ -104,6 +106,7 @@ const EFFECTS: Readonly<Record<Effect, (state: State, output: NodeJS.WriteStream
     return command === undefined ? "no request that curl can send" : copy(output, "curl command", command);
   },
   save(state) {
+    if (eventsOf(state).length === 0) return "no event to save yet";
     try {
       return `saved as ${saveNewFile(eventsOf(state), state.revealed)}`;
     } catch (error) {

@@ -1,6 +1,11 @@
 import assert from "node:assert/strict";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { after, before, suite, test } from "node:test";
+import { invokeProgram } from "../../../src/cli/fixtures/invoke.ts";
 import type { GatewayImpact } from "../../../src/impact/merge.ts";
+import { tracegate } from "../../../src/main/commands.ts";
 import type { ExplainRefusal } from "../../../src/rehearsal/explanation.ts";
 import { TestGateway } from "../../helpers/gateway.ts";
 import { Upstream } from "../trace/support.ts";
@@ -64,6 +69,37 @@ suite("the impact of a change on the requests of a gateway", () => {
       [["authorization", 403, true]],
     );
     assert.equal((await fetch(`http://127.0.0.1:${gateway.port()}/admin/a`)).status, 200);
+  });
+
+  test("tracegate check asks the gateway, or reads its samples from a file", async () => {
+    const folder = await mkdtemp(join(tmpdir(), "tracegate-impact-"));
+    try {
+      const write = async (name: string, text: string): Promise<string> => {
+        await writeFile(join(folder, name), text);
+        return join(folder, name);
+      };
+      const old = await write("old.yaml", JSON.stringify(config(upstream, {})));
+      const changed = config(upstream, { authorization: { rules: [{ deny: 'request.path == "/admin/b"' }] } });
+      const file = await write("new.yaml", JSON.stringify(changed));
+      const samples = await write("samples.jsonl", await (await fetch(`${gateway.url("admin")}/samples`)).text());
+      const check = async (...words: readonly string[]) =>
+        invokeProgram(tracegate, ["check", "-f", file, "--fail-on", "refused", "-o", "json", "--impact", ...words]);
+      for (const from of [[gateway.url("admin")], [samples, "--before", old]]) {
+        const { code, stdout, stderr } = await check(...from);
+        assert.equal(code, 1, stderr);
+        const { changes } = JSON.parse(stdout).impact as GatewayImpact;
+        const refused = changes.filter((change) => change.class === "refused");
+        assert.deepEqual(
+          refused.map(({ samples: count, examples }) => [count, examples[0]?.target]),
+          [[1, "/admin/b?api_key=<redacted>"]],
+        );
+      }
+      const gone = await check("http://127.0.0.1:9");
+      assert.match(gone.stderr, /127\.0\.0\.1:9/);
+      assert.notEqual(gone.code, 0);
+    } finally {
+      await rm(folder, { recursive: true });
+    }
   });
 
   test("a secret is compared with the values that the new configuration wants, though nobody can read it", async () => {

@@ -160,6 +160,7 @@ const ADMIN: Readonly<Record<string, Output | Exempt>> = {
   "/debug/follow": ({ followed }) => followed,
   "/explain": (seen) => ofEach(seen, (id) => read(seen, "/explain", { method: "POST", body: JSON.stringify({ id }) })),
   "/impact": (seen) => read(seen, "/impact", { method: "POST", body: seen.changed }),
+  "/samples": (seen) => read(seen, "/samples"),
   "/requests": (seen) => read(seen, "/requests?limit=1000"),
   "/requests/": (seen) => ofEach(seen, (id) => read(seen, `/requests/${id}`)),
   "/logging": (seen) => read(seen, "/logging"),
@@ -364,6 +365,7 @@ suite("planted secrets", () => {
     assert.deepEqual(leaks, []);
     // Those that have something to say about these requests have said it.
     assert.match(shown["/impact"] ?? "", /refused/);
+    assert.match(shown["/samples"] ?? "", /x-api-key/);
     assert.match(shown["/explain"] ?? "", /authorization/);
     for (const name of ["/requests", "recent", "log", "traces", "logs", "/debug/follow"])
       assert.ok(/\/in;jsessionid=<redacted>|jsessionid=%3Credacted/.test(shown[name] ?? ""), `${name}: ${shown[name]}`);

@@ -118,6 +118,41 @@ suite("following requests, with two workers", () => {
     assert.deepEqual(messageOf(detailed, "routeSelection"), messageOf(traced, "routeSelection"));
   });
 
+  test("each of several who follow at the same time sees what its own filter chooses, and so does a trace", async () => {
+    const filters: readonly FollowRequest[] = [
+      { count: 2, expression: 'request.path.startsWith("/api/")' },
+      { count: 1, where: "response.code == 500" },
+      { count: 1, expression: 'request.method == "PUT"', where: "response.code == 200" },
+    ];
+    const seen: (string | undefined)[][] = [];
+    let traced: readonly TraceEvent[] = [];
+    const nested = async ([filter, ...others]: readonly FollowRequest[]): Promise<void> => {
+      if (filter !== undefined) {
+        const events = await follow(filter, () => nested(others));
+        seen.unshift(pathsOf(events));
+        return;
+      }
+      traced = await traceOf(
+        gateway,
+        async () => {
+          for (const [method, path] of [
+            ["GET", "/other"],
+            ["PUT", "/api/put"],
+            ["GET", "/api/broken"],
+          ] as const)
+            await call(port, { method, path });
+        },
+        { expression: 'request.path == "/api/broken"' },
+      );
+    };
+    await nested(filters);
+    assert.deepEqual(
+      seen.map((paths) => paths.sort()),
+      [["/api/broken", "/api/put"], ["/api/broken"], ["/api/put"]],
+    );
+    assert.equal(stateAt(traced, "initial request").request?.path, "/api/broken");
+  });
+
   test("without candidates, a route selection has the selected route alone", async () => {
     const [event] = byRequest(await follow({ count: 1 }, () => call(port, { path: "/" }))).values();
     const selection = messageOf(event ?? [], "routeSelection");

@@ -57,14 +57,15 @@ export const impact = defineCommand({
     if (failure !== undefined && found.length === 0) throw failure;
     const all = mergeImpacts(found);
     if (context.json || output === "json") await writeJson(context, all);
-    else await write(context.stdout, impactText(all));
+    else await write(context.stdout, impactText(all, all.since));
     // What the others have found is shown, but it is not the whole impact.
     if (failure !== undefined) throw failure;
     return changesIn(all, failOn) ? 1 : 0;
   },
 });
 
-function badChange(status: number, body: string): CliError {
+/** Why a gateway does not compare a configuration. */
+export function badChange(status: number, body: string): CliError {
   const { error } = fieldsOf(jsonOf(body)) as Partial<ExplainRefusal>;
   if (error !== undefined) return new CliError("failure", error.message);
   if (status === 400) return usage(body.trimEnd());

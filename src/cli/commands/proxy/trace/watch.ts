@@ -1,8 +1,11 @@
+import type { FollowRequest } from "../../../../admin/client/client.ts";
+import { parseDuration } from "../../../../base/durations.ts";
 import { openTrace, type ProxyAdmin } from "../../../proxy/admin.ts";
 import { openFollow } from "../../../proxy/follow-stream.ts";
 import {
   chooseTarget,
   fileOption,
+  type Proxies,
   RESOURCE,
   requestHint,
   TARGET_OPTIONS,
@@ -11,8 +14,9 @@ import {
 import type { Context } from "../../../runner/context.ts";
 import { type Command, defineCommand } from "../../../runner/define-command.ts";
 import { CliError, usage } from "../../../runner/errors.ts";
+import type { FollowedOutput } from "../../../trace/followed.ts";
 import { injectedRequest, sendRequest } from "../../../trace/inject.ts";
-import { FORMAT_OPTIONS, type Format, formatOf, noFullScreen, present } from "../../../trace/present.ts";
+import { FORMAT_OPTIONS, type Format, formatOf, present, showsFullScreen } from "../../../trace/present.ts";
 import { liveItems, sourceOfFile } from "../../../trace/source.ts";
 import type { TraceView } from "../../../trace/view.ts";
 import { openProxies } from "../../open-proxies.ts";
@@ -162,8 +166,9 @@ export const watchCommand = (loadTraceView: () => Promise<TraceView>): Command =
     },
   });
 
-/** Requests that `--follow` prints by default. */
+/** Requests that `--follow` prints by default, and how long it follows. */
 const FOLLOWED = 20;
+const FOLLOWED_FOR = "30s";
 /** Defaults in the full-screen view, where somebody looks at it: as many requests as come in time. */
 const IN_VIEW = { count: 1_000_000, for: "10m" };
 
@@ -194,19 +199,14 @@ async function follow(
   if (other !== undefined) throw usage(`--follow does not accept --${other}`);
   if (rest !== undefined) throw usage("--follow does not accept a request URL after --");
   if (format === "tree") throw usage("--follow does not accept --tree");
-  const isView = format === undefined && context.stdout.isTTY === true && noFullScreen(context) === undefined;
+  const isView = format === undefined && context.stdout.isTTY === true && (await showsFullScreen(context));
   const limits = isView ? IN_VIEW : { count: FOLLOWED, for: undefined };
   const { expression, where, count = limits.count, for: time = limits.for, bodies, candidates } = options;
   const done = new AbortController();
   const signal = AbortSignal.any([context.signal, done.signal]);
   await using proxies = await openProxies(words, context);
   try {
-    const all = proxies.serving === undefined ? [await proxies.first()] : await proxies.serving();
-    if (all.length === 0) throw new CliError("failure", `${proxies.name} has no pod that serves requests`);
-    const request = { expression, where, count, for: time, bodies, candidates, signal };
-    const streams = await Promise.all(
-      all.map(async (proxy) => ({ pod: proxy.pod?.name, events: await openFollow(proxy, request) })),
-    );
+    const streams = await streamsOf(proxies, { expression, where, count, for: time, bodies, candidates, signal });
     if (isView) {
       const { followed } = await import("../../../trace/followed.ts");
       const source = { title: proxies.name, items: followed(streams, count) };
@@ -218,4 +218,22 @@ async function follow(
   } finally {
     done.abort();
   }
+}
+
+/** The streams of the only proxy, or of all replicas. */
+async function streamsOf(proxies: Proxies, request: FollowRequest): Promise<AsyncIterable<FollowedOutput>> {
+  const { serving } = proxies;
+  // Loaded here, because only this option needs it.
+  if (serving === undefined) {
+    const { ofOne } = await import("../../../trace/followed.ts");
+    return ofOne(await openFollow(await proxies.first(), request));
+  }
+  const { followReplicas } = await import("../../../proxy/follow-replicas.ts");
+  const first = await serving();
+  if (first.length === 0) throw new CliError("failure", `${proxies.name} has no pod that serves requests`);
+  // The gateway rejects what is no duration, with what is right.
+  const forMs = parseDuration(request.for ?? FOLLOWED_FOR) ?? 0;
+  const open = (proxy: ProxyAdmin, left: number) =>
+    openFollow(proxy, left === forMs ? request : { ...request, for: `${left}ms` });
+  return followReplicas({ first, serving, forMs, open });
 }

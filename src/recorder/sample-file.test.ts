@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { SampledRequest } from "../recorder/sample.ts";
+import type { SampledRequest } from "./sample.ts";
 import { BadSampleFile, readSampleFile, sampleFileText } from "./sample-file.ts";
 
 const SAMPLE: SampledRequest = {
@@ -22,12 +22,12 @@ const SAMPLE: SampledRequest = {
 };
 
 test("what is written is read again", () => {
-  assert.deepEqual(readSampleFile(sampleFileText([SAMPLE, SAMPLE])), [SAMPLE, SAMPLE]);
-  assert.deepEqual(readSampleFile(sampleFileText([])), []);
+  assert.deepEqual(readSampleFile(sampleFileText([SAMPLE, SAMPLE], 3)), [SAMPLE, SAMPLE]);
+  assert.deepEqual(readSampleFile(sampleFileText([], 1)), []);
 });
 
 test("a file that is something else, of another format, cut short or changed is refused with the reason", () => {
-  const text = sampleFileText([SAMPLE, SAMPLE]);
+  const text = sampleFileText([SAMPLE, SAMPLE], 3);
   const changed = (change: object): string => {
     const [header = "", line = ""] = text.split("\n");
     return `${header}\n${line}\n${JSON.stringify({ ...SAMPLE, ...change })}\n`;

@@ -1,0 +1,201 @@
+/**
+ * `impact.txt`: changes of a configuration, each with what it would do to the same sampled requests. What each does is known, and for the last ones
+ * that it cannot be known. UPDATE_GOLDEN=1 writes the file.
+ */
+import assert from "node:assert/strict";
+import { readFileSync, writeFileSync } from "node:fs";
+import { test } from "node:test";
+import { fileURLToPath } from "node:url";
+import type { ChangeClass } from "../../src/impact/difference.ts";
+import { type Impact, impactOf } from "../../src/impact/impact.ts";
+import { impactText } from "../../src/impact/impact-text.ts";
+import type { SampledRequest } from "../../src/recorder/sample.ts";
+import { Rehearsal } from "../../src/rehearsal/rehearsal.ts";
+import { irOf } from "../helpers/supervisor.ts";
+
+const FILE = fileURLToPath(new URL("impact.txt", import.meta.url));
+const SETTINGS = { sensitiveHeaders: [], perRequest: 1_000_000, sessionKey: new Uint8Array(32) };
+
+const BASE = {
+  time: "2026-11-28T12:00:00.000Z",
+  bind: "bind/80",
+  scheme: "http",
+  version: "1.1",
+  method: "GET",
+  authority: "shop.example",
+  headers: [],
+  source: { address: "192.0.2.7", port: 40_000 },
+} as const;
+
+/** 100 requests of the shop, 10 of its administration, 5 of a client with a key, 20 with a body. */
+const SAMPLES: readonly SampledRequest[] = [
+  { ...BASE, weight: 60, target: "/" },
+  { ...BASE, weight: 40, target: "/cart?item=7", version: "2", headers: [{ name: "cookie", digest: "aaaa" }] },
+  { ...BASE, weight: 10, target: "/admin/users", headers: [{ name: "authorization", digest: "bbbb" }] },
+  { ...BASE, weight: 5, target: "/api/items", headers: [{ name: "x-api-key", digest: "cccc" }] },
+  { ...BASE, weight: 20, target: "/api/items", method: "POST", contentLength: 100 },
+];
+
+interface Site {
+  readonly bind?: object;
+  readonly listener?: object;
+  readonly shop?: object;
+  readonly admin?: object;
+  readonly api?: object;
+  readonly more?: readonly object[];
+}
+
+const backends = [{ host: "10.0.0.1:80" }];
+const NEW = [{ host: "10.0.0.2:80" }];
+
+function site({ bind, listener, shop, admin, api, more = [] }: Site): object {
+  const routes = [
+    { name: "shop", backends, ...shop },
+    { name: "admin", matches: [{ path: { pathPrefix: "/admin" } }], backends, ...admin },
+    { name: "api", matches: [{ path: { pathPrefix: "/api" } }], backends, ...api },
+    ...more,
+  ];
+  return { binds: [{ port: 80, ...bind, listeners: [{ routes, ...listener }] }] };
+}
+
+const policies = (set: object): object => ({ policies: set });
+const rules = (...all: readonly object[]): object => policies({ authorization: { rules: all } });
+const DENY_ADMIN = rules({ deny: 'request.path.startsWith("/admin/")' });
+const AUTHZ = policies({ extAuthz: { host: "10.0.0.9:80" } });
+const OTHER_AUTHZ = policies({ extAuthz: { host: "10.0.0.8:80" } });
+const byHeader = (name: string, value: string): object => ({
+  name: "special",
+  matches: [{ path: { pathPrefix: "/api" }, headers: [{ name, value: { exact: value } }] }],
+  backends: NEW,
+});
+
+type Effect = { readonly [C in ChangeClass]?: number };
+
+/** What changes, from and to, and how many requests that concerns. */
+const CHANGES: readonly (readonly [title: string, before: Site, after: Site, effect: Effect])[] = [
+  ["nothing", {}, {}, {}],
+  ["a rule denies a path", {}, { admin: DENY_ADMIN }, { refused: 10 }],
+  ["the rule is gone", { admin: DENY_ADMIN }, {}, { granted: 10 }],
+  ["a rule allows one method only", {}, { api: rules({ allow: 'request.method == "GET"' }) }, { refused: 20 }],
+  ["the backend of a route", {}, { api: { backends: NEW } }, { movedBackend: 25 }],
+  [
+    "weights, 90 and 10 to 60 and 40",
+    {
+      shop: {
+        backends: [
+          { ...backends[0], weight: 9 },
+          { ...NEW[0], weight: 1 },
+        ],
+      },
+    },
+    {
+      shop: {
+        backends: [
+          { ...backends[0], weight: 6 },
+          { ...NEW[0], weight: 4 },
+        ],
+      },
+    },
+    { movedBackend: 30 },
+  ],
+  [
+    "the same weights in another order",
+    { shop: { backends: [...backends, ...NEW] } },
+    { shop: { backends: [...NEW, ...backends] } },
+    {},
+  ],
+  [
+    "a more specific route with another backend",
+    {},
+    { more: [{ name: "cart", matches: [{ path: { exact: "/cart" } }], backends: NEW }] },
+    { movedRoute: 40 },
+  ],
+  ["a narrower match", {}, { api: { matches: [{ path: { pathPrefix: "/api/v1" } }] } }, { movedRoute: 25 }],
+  ["a route that catches all is gone", {}, { shop: { matches: [{ path: { exact: "/" } }] } }, { refused: 40 }],
+  ["another host", {}, { listener: { hostname: "other.example" } }, { refused: 135 }],
+  ["another port", {}, { bind: { port: 81 } }, { refused: 135 }],
+  [
+    "a prefix that is rewritten",
+    {},
+    { api: policies({ urlRewrite: { path: { prefix: "/v2" } } }) },
+    { changedOnTheWay: 25 },
+  ],
+  [
+    "a header field that is added",
+    {},
+    { shop: policies({ requestHeaderModifier: { set: { "x-team": "shop" } } }) },
+    { changedOnTheWay: 100 },
+  ],
+  [
+    "a redirect in place of the backend",
+    {},
+    { admin: policies({ requestRedirect: { authority: { host: "admin.example" } } }) },
+    { movedBackend: 10 },
+  ],
+  [
+    "an error in place of the backend",
+    {},
+    { admin: policies({ directResponse: { status: 503, body: "closed" } }) },
+    { refused: 10 },
+  ],
+  ["a limit on bodies", {}, { api: policies({ buffer: { request: { maxBytes: 10 } } }) }, { refused: 20 }],
+  ["a client by its address", {}, { admin: rules({ deny: 'source.address == "192.0.2.7"' }) }, { refused: 10 }],
+  [
+    "a rule about a field that samples have",
+    {},
+    { shop: rules({ deny: "has(request.headers.cookie)" }) },
+    { refused: 40 },
+  ],
+  [
+    "a secret that the path makes irrelevant",
+    {},
+    { shop: rules({ deny: 'request.path == "/none" && request.headers["cookie"] == "a"' }) },
+    {},
+  ],
+  ["a service that decides", {}, { admin: AUTHZ }, { maybeRefused: 10 }],
+  ["the service is no longer asked", { admin: AUTHZ }, {}, { maybeGranted: 10 }],
+  ["another service decides", { admin: AUTHZ }, { admin: OTHER_AUTHZ }, { unknown: 10 }],
+  ["the same service, another backend", { admin: AUTHZ }, { admin: { ...AUTHZ, backends: NEW } }, { movedBackend: 10 }],
+  [
+    "a rule about the value of a secret",
+    {},
+    { shop: rules({ deny: 'request.headers["cookie"].contains("old=")' }) },
+    { maybeRefused: 40 },
+  ],
+  [
+    "a rule about the body",
+    {},
+    { api: rules({ deny: 'string(request.body).contains("<script")' }) },
+    { maybeRefused: 20 },
+  ],
+  ["a route by the value of a secret", {}, { more: [byHeader("x-api-key", "s3cret")] }, { unknown: 5 }],
+];
+
+async function impact(before: object, after: object): Promise<Impact> {
+  const was = new Rehearsal(irOf(before), SETTINGS);
+  const will = new Rehearsal(irOf(after), SETTINGS);
+  try {
+    return await impactOf(SAMPLES, { rehearsal: was }, { rehearsal: will });
+  } finally {
+    was.close();
+    will.close();
+  }
+}
+
+/** The numbers of requests that change, by class. */
+function effectOf({ classes }: Impact): Effect {
+  const changed = Object.entries(classes).filter(([name, { samples }]) => name !== "unchanged" && samples > 0);
+  return Object.fromEntries(changed.map(([name, { requests }]) => [name, Math.round(requests * 1e6) / 1e6]));
+}
+
+test("the impact of changes with known effects", async (context) => {
+  const shown: string[] = [];
+  for (const [title, before, after, effect] of CHANGES) {
+    const found = await impact(site(before), site(after));
+    await context.test(title, () => assert.deepEqual(effectOf(found), effect));
+    shown.push(`# ${title}\n${impactText(found)}`);
+  }
+  const text = shown.join("\n");
+  if (process.env.UPDATE_GOLDEN !== undefined) writeFileSync(FILE, text);
+  else assert.equal(text, readFileSync(FILE, "utf8"));
+});
