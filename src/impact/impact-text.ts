@@ -35,8 +35,8 @@ const ORDER: readonly ChangeClass[] = [
   "unknown",
 ];
 
-/** The text ends in a line break. */
-export function impactText(impact: Impact): string {
+/** The text ends in a line break. `since`: ISO 8601, when the oldest sample arrived, if that is of interest. */
+export function impactText(impact: Impact, since: string | null = null): string {
   const { requests, samples, classes, changes, incomplete } = impact;
   if (samples === 0) return "There are no samples to judge by.\n";
   const width = numberOf(requests).length + 2;
@@ -50,7 +50,7 @@ export function impactText(impact: Impact): string {
   });
   const unchanged = classes.unchanged.samples === 0 ? "" : line(classes.unchanged, "do not change");
   const note = incomplete === true ? "There are more changes than are listed here.\n" : "";
-  return `Of ${about(impact).trimStart()} requests (${counted(samples, "sample")})\n${lines.join("")}${unchanged}${note}`;
+  return `Of ${about(impact).trimStart()} requests (${counted(samples, "sample")})${since === null ? "" : ` since ${since}`}\n${lines.join("")}${unchanged}${note}`;
 }
 
 function examples({ examples: some }: Change, width: number): string {

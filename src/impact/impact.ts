@@ -157,7 +157,8 @@ class Counts {
       this.#groups.set(key, group);
     }
     count(group.tally, sample.weight * sum(same));
-    if (group.examples.length < MAX_EXAMPLES) group.examples.push(exampleOf(sample));
+    if (group.examples.length < MAX_EXAMPLES && !group.examples.some((each) => isAlike(each, sample)))
+      group.examples.push(exampleOf(sample));
   }
 
   impact(before: Locate | undefined, after: Locate | undefined): Impact {
@@ -212,6 +213,11 @@ function decidedOf(
     ...(policy !== undefined && { policy }),
     ...(origin !== undefined && { origin: place === undefined ? origin : { ...origin, place } }),
   };
+}
+
+/** They look the same without their times. */
+function isAlike(example: Example, { method, authority, target }: SampledRequest): boolean {
+  return example.method === method && example.authority === authority && example.target === target;
 }
 
 function exampleOf({ time, method, authority, target }: SampledRequest): Example {

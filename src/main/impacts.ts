@@ -4,12 +4,16 @@ import type { PackedIr } from "../ir/packed-ir.ts";
 import type { SampledRequest } from "../recorder/sample.ts";
 import type { SampleRing } from "../recorder/sample-ring.ts";
 import { samplesIn } from "../recorder/samples.ts";
+import { type Locate, withPlace } from "../rehearsal/explanation.ts";
 import type { RehearsalSettings } from "../rehearsal/rehearsal.ts";
 
 /** The gateway whose requests are sampled. */
 interface SampledGateway {
   /** In effect. */
   readonly configuration: PackedIr;
+  readonly status: { readonly generation: number };
+  /** Where the configuration in effect is written. */
+  readonly locate: Locate;
   readonly supervisor: { readonly samples: readonly SampleRing[]; readonly sampleKey: Uint8Array };
 }
 
@@ -36,9 +40,14 @@ export class Impacts {
   /** The impact on these requests. Rejects with BadConfiguration if `after` is not valid. */
   async of(after: Changed, since = Number.NEGATIVE_INFINITY): Promise<GatewayImpact> {
     const { configuration, supervisor } = this.#gateway;
+    const { generation } = this.#gateway.status;
     const samples = this.samples(since);
     const { sampleKey } = supervisor;
     const impact = await impactAside({ samples, sampleKey, before: configuration, settings: this.#settings, after });
-    return { ...impact, since: samples[0]?.time ?? null };
+    const oldest = samples[0]?.time ?? null;
+    if (this.#gateway.status.generation !== generation) return { ...impact, since: oldest };
+    const { locate } = this.#gateway;
+    const changes = impact.changes.map((change) => ({ ...change, before: withPlace(change.before, locate) }));
+    return { ...impact, changes, since: oldest };
   }
 }

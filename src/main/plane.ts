@@ -14,7 +14,7 @@ import { type PackedIr, unpackIr } from "../ir/packed-ir.ts";
 import { NoRecord } from "../recorder/reach.ts";
 import type { RecordAnswer, Records, RequestRecord } from "../recorder/records.ts";
 import { sampleFileText } from "../recorder/sample-file.ts";
-import { type Explanation, inFile, type Locate } from "../rehearsal/explanation.ts";
+import { type Explanation, inFile, type Locate, withPlace } from "../rehearsal/explanation.ts";
 import { readQuestion } from "../rehearsal/question.ts";
 import { RehearsalBusy, type RehearsalThread } from "../rehearsal/rehearsal-thread.ts";
 import { processMetrics } from "../telemetry/process-metrics.ts";
@@ -229,9 +229,7 @@ function located(answer: RecordAnswer, gateway: PlaneSource): RecordAnswer {
 
 function inFileOf(record: RequestRecord, locate: Locate): RequestRecord {
   const { decider } = record;
-  const place = decider?.origin && locate(decider.origin.path);
-  if (decider?.origin === undefined || place === undefined) return record;
-  return { ...record, decider: { ...decider, origin: { ...decider.origin, place } } };
+  return decider === undefined ? record : { ...record, decider: withPlace(decider, locate) };
 }
 
 /** Throws AdminBadRequest without samples. */

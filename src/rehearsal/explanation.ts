@@ -91,15 +91,14 @@ export function inFile(explained: Explained, locate: Locate): Explained {
 
 /** The same of the steps of an outcome. */
 export function placed(steps: readonly Step[], locate: Locate): Step[] {
-  return steps.map((step) => {
-    const { origin } = step;
-    const place = origin && locate(origin.path);
-    return {
-      ...step,
-      ...(origin !== undefined && place !== undefined && { origin: { ...origin, place } }),
-      steps: placed(step.steps, locate),
-    };
-  });
+  return steps.map((step) => ({ ...withPlace(step, locate), steps: placed(step.steps, locate) }));
+}
+
+/** The same with the place of its origin, if that is in a file. */
+export function withPlace<T extends { readonly origin?: Origin | undefined }>(what: T, locate: Locate): T {
+  const { origin } = what;
+  const place = origin && locate(origin.path);
+  return origin === undefined || place === undefined ? what : { ...what, origin: { ...origin, place } };
 }
 
 /** A gRPC call that is refused has status 200. */

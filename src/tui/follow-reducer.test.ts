@@ -98,9 +98,9 @@ test("what the reader looks at does not move while requests arrive and fall out"
     state = arrival(number, { path: "/x" }).reduce(reduceFollow, state);
   state = settled(state);
   assert.deepEqual([state.selected, state.top], before);
-  assert.match(followStatus(state), /^1000 requests · 20 were not kept · standing still, \d+ newer; G follows$/);
+  assert.match(followStatus(state), /^1000 requests · 20 not kept · standing still, \d+ newer; G follows$/);
   state = act(state, ...moved("end"), ...arrival(MAX_REQUESTS + 21, { path: "/x" }));
-  assert.match(followStatus(state), /^1000 requests · the oldest 1 of 1021 are gone · 20 were not kept · following/);
+  assert.match(followStatus(state), /^1000 requests · 1 older gone · 20 not kept · following/);
 });
 
 test("the mode of the details stays from request to request, and what is hidden stays hidden", () => {

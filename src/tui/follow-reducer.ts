@@ -229,14 +229,14 @@ export function followStatus(state: FollowState): string {
   if (filtering) return `/${filter}█`;
   if (trace.typing || trace.notice !== undefined) return statusText(trace);
   if (missing !== undefined) return missing;
-  const { requests, gone, missed, last } = list;
+  const { requests, gone, missed } = list;
   if (requests.length === 0) return ended ?? trace.progress ?? "waiting for requests";
   const count = counted(requests.length, "request");
   const newer = requests.length - 1 - selectedIndex({ ...state, filter: "" });
   return [
     filter === "" ? count : `${listedRequests(state).length} of ${count} with "${filter}"`,
-    gone === 0 ? "" : `the oldest ${gone} of ${last} are gone`,
-    missed === 0 ? "" : `${missed} were not kept`,
+    gone === 0 ? "" : `${gone} older gone`,
+    missed === 0 ? "" : `${missed} not kept`,
     ended ?? (following ? "following the newest" : `standing still, ${newer} newer; G follows`),
   ]
     .filter(Boolean)

@@ -99,6 +99,12 @@ const CHANGES: readonly (readonly [title: string, before: Site, after: Site, eff
     { movedBackend: 30 },
   ],
   [
+    "the same weights in another order",
+    { shop: { backends: [...backends, ...NEW] } },
+    { shop: { backends: [...NEW, ...backends] } },
+    {},
+  ],
+  [
     "a more specific route with another backend",
     {},
     { more: [{ name: "cart", matches: [{ path: { exact: "/cart" } }], backends: NEW }] },

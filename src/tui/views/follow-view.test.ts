@@ -42,6 +42,8 @@ test("requests are listed as they arrive, filtered, opened and saved; the end of
   const admin = await followedAdmin(t);
   const terminal = await open(t, `${TGCTL} trace --local --follow --proxy-admin-port ${admin.port}`);
   await terminal.until("the empty view", (now) => now.includes("waiting for requests"));
+  await terminal.keys("w");
+  await terminal.until("the answer to w", (now) => now.includes("no event to save yet"));
   admin.send(...eventsOf(1, { path: "/no", status: 403, denied: true }), ...eventsOf(2, { path: "/yes" }));
   await terminal.until("the newest request", (now) => /›04:05:02 {2}GET \/yes +200 +2 ms {2}route api/.test(now));
   await terminal.keys("k");

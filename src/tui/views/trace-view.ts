@@ -106,6 +106,7 @@ const EFFECTS: Readonly<Record<Effect, (state: State, output: NodeJS.WriteStream
     return command === undefined ? "no request that curl can send" : copy(output, "curl command", command);
   },
   save(state) {
+    if (eventsOf(state).length === 0) return "no event to save yet";
     try {
       return `saved as ${saveNewFile(eventsOf(state), state.revealed)}`;
     } catch (error) {

@@ -58,6 +58,18 @@ suite("tgctl impact", () => {
     assert.equal((await impact(denying, "--fail-on", "granted,refused")).code, 1);
   });
 
+  test("says what refused until now, and where the file in effect has it; examples are different ones", async () => {
+    await using denying = await TestGateway.start(config({ authorization: { rules: [{ deny: "true" }] } }));
+    for (const path of ["/admin/a", "/admin/a", "/admin/b"])
+      await fetch(`http://127.0.0.1:${denying.port()}${path}`).then((response) => response.text());
+    const file = join(folder, "new.yaml");
+    await writeFile(file, JSON.stringify(config({})));
+    const TGCTL_ADMIN = denying.url("admin").replace("http://", "");
+    const { stdout } = await invoke(["impact", "--config", file], "", { TGCTL_ADMIN });
+    assert.match(stdout, /3 are no longer refused with 403 by authorization at [^\s:]+\.\w+:\d+: they go to /);
+    assert.deepEqual(stdout.match(/\/admin\/\w/g), ["/admin/a", "/admin/b"]);
+  });
+
   test("as JSON, and only for the requests of some time", async () => {
     const moved = config({}, "127.0.0.1:9");
     const { code, stdout } = await impact(moved, "-o", "json");

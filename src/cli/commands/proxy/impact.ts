@@ -57,7 +57,7 @@ export const impact = defineCommand({
     if (failure !== undefined && found.length === 0) throw failure;
     const all = mergeImpacts(found);
     if (context.json || output === "json") await writeJson(context, all);
-    else await write(context.stdout, impactText(all));
+    else await write(context.stdout, impactText(all, all.since));
     // What the others have found is shown, but it is not the whole impact.
     if (failure !== undefined) throw failure;
     return changesIn(all, failOn) ? 1 : 0;
