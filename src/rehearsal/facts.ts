@@ -26,8 +26,6 @@ export interface PartlyKnown {
   readonly time: Date;
   /** The address of the client is the one in the facts. */
   readonly source: boolean;
-  /** The body is the one in the facts. */
-  readonly body: boolean;
 }
 
 /** What is wrong with a request, and how to write it. */

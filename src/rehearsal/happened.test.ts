@@ -157,6 +157,23 @@ test("a response that a policy makes", async () => {
   assert.equal(lines.at(-1), "✓ response 204  by the gateway, after 2 ms");
 });
 
+test("a service that denied, and a body whose content is not known", async () => {
+  const extProc = [{ policies: { extProc: { host: "127.0.0.1:9" } } }];
+  const decider = { policy: "extProc", phase: "route" };
+  const denied = { status: 401, reason: "ExtProc", error: "TG_EXT_PROC_DENIED", decider } as const;
+  const service = await explain(extProc, denied);
+  assert.deepEqual([service.unlike, service.given], [undefined, {}]);
+  const buffer = [{ policies: { buffer: { request: { maxBytes: 2 } } } }];
+  const large = {
+    method: "POST",
+    status: 413,
+    reason: "InvalidRequest",
+    error: "TG_BODY_TOO_LARGE",
+    received: 3,
+  } as const;
+  assert.equal((await explain(buffer, { ...large, decider: { policy: "buffer", phase: "route" } })).unlike, undefined);
+});
+
 test("of other things than requests, and of paths that are cut, there is only the record", async () => {
   const routes = authorization({ deny: "true" });
   for (const other of [

@@ -6,7 +6,7 @@ import { isDeepStrictEqual } from "node:util";
 import type { CompiledBind } from "../proxy/compile/compiled.ts";
 import type { RequestRecord } from "../recorder/records.ts";
 import type { Step } from "../trace/steps.ts";
-import { type Assumptions, readAssumptions, withoutPlace } from "./assumptions.ts";
+import { type Assumptions, placed, readAssumptions, supplyOf, withoutPlace } from "./assumptions.ts";
 import type { Given, Lack } from "./choices.ts";
 import type { Explained, ExplainedOutcome } from "./explanation.ts";
 import { factsOfRequest, type RequestFacts } from "./facts.ts";
@@ -15,6 +15,8 @@ import type { RecordedQuestion } from "./question.ts";
 import { allSteps, explainedRecord, isKey, type RecordSteps, stepsOfRecord } from "./recorded.ts";
 import type { Rehearsal } from "./rehearsal.ts";
 import { treeOf } from "./tree.ts";
+
+const CERTIFICATE: Lack = { what: "the client's certificate", supply: supplyOf("clientCertificate") };
 
 /** A request that is over, with what is known of it besides its record. */
 export interface Happened extends Pick<RecordedQuestion, "request" | "assume"> {
@@ -30,16 +32,19 @@ export async function explainHappened(rehearsal: Rehearsal, happened: Happened):
   if (bind === undefined || facts === undefined) return { outcomes: [explainedRecord(record)] };
   const known = knownOf(record);
   const { outcomes, omitted } = await rehearsal.outcomes(facts, bind, assumed, known);
-  const chosen = outcomes.filter(({ recorded }) => hasPlace(record, recorded));
+  // A client without the certificate that it had, which is not recorded, cannot send the request.
+  const sent = outcomes.filter(({ recorded }) => recorded !== undefined && recorded.kind === undefined);
+  if (sent.length === 0) return { outcomes: [{ ...explainedRecord(record), needs: [CERTIFICATE] }] };
+  const chosen = sent.filter(({ recorded }) => hasPlace(record, recorded));
   const fitting = agreeing(record, chosen);
   // Which way it was is not among those that were tried.
   if (fitting.length === 0 && omitted > 0) return { outcomes: [explainedRecord(record)], omitted };
   const explained = {
     ...explainedRecord(record),
-    ...(omitted === 0 ? deduced(fitting, outcomes, { ...known, ...assumed }) : {}),
+    ...(omitted === 0 ? deduced(fitting, sent, { ...known, ...assumed }) : {}),
   };
   return {
-    outcomes: [{ ...explained, ...treeOfHappened(record, { outcomes, chosen, fitting }) }],
+    outcomes: [{ ...explained, ...treeOfHappened(record, { sent, chosen, fitting }) }],
     ...(omitted > 0 && { omitted }),
   };
 }
@@ -53,13 +58,17 @@ function factsOf({ record, request = {} }: Happened, bind: CompiledBind): Reques
   const url = `${bind.protocol === "tls" ? "https" : "http"}://${host}:${bind.port}${path}`;
   // Clients send paths and hosts that no URL has.
   if (!URL.canParse(url) || /[^\x21-\x7e]/.test(path)) return undefined;
-  const hasHost = headers.some(([name]) => name.toLowerCase() === "host");
+  const has = (field: string): boolean => headers.some(([name]) => name.toLowerCase() === field);
+  const isGrpc = grpcStatus !== undefined && !has("content-type");
+  const hasLength = has("content-length") || has("transfer-encoding");
   const facts = factsOfRequest({
     url: query === "" ? url : `${url}?${query}`,
     method,
     headers: [
-      ...(hasHost ? [] : [["host", host] as const]),
-      ...(grpcStatus === undefined ? [] : [["content-type", "application/grpc"] as const]),
+      ...(has("host") ? [] : [["host", host] as const]),
+      ...(isGrpc ? [["content-type", "application/grpc"] as const] : []),
+      // There was a body, whose content is not known.
+      ...(received > 0 && body === "" && !hasLength ? [["content-length", String(received)] as const] : []),
       ...headers,
     ],
     body,
@@ -67,7 +76,7 @@ function factsOf({ record, request = {} }: Happened, bind: CompiledBind): Reques
     version: version === "HTTP/2" ? "2" : "1.1",
     certificate,
   });
-  const partly = { time: new Date(time), source: source !== undefined, body: body !== "" || received === 0 };
+  const partly = { time: new Date(time), source: source !== undefined };
   return { ...facts, partly };
 }
 
@@ -76,10 +85,16 @@ function withoutPort(client: string): string {
 }
 
 /** What the record says about choices of the rehearsal. */
-function knownOf({ backend, status, reason, grpcStatus }: RequestRecord): Assumptions {
+function knownOf({ backend, status, reason, error, grpcStatus, decider }: RequestRecord): Assumptions {
   const hasStatus = reason === "Upstream" && grpcStatus === undefined && status >= 200 && status <= 599;
   const isNamed = backend !== undefined && !isKey(backend);
-  return { ...(isNamed && { backend }), ...(hasStatus && { response: { status } }) };
+  const denied = error === "TG_EXT_PROC_DENIED" && decider?.phase !== undefined && status >= 200;
+  return readAssumptions({
+    ...(isNamed && { backend }),
+    ...(hasStatus && { response: { status } }),
+    // Without it, that service would only allow or fail.
+    ...(denied && { [placed("extProc", decider.phase)]: status }),
+  });
 }
 
 /** Both have reached the same part of the configuration. */
@@ -95,9 +110,8 @@ function agreeing(record: RequestRecord, outcomes: readonly Outcome[]): readonly
 }
 
 function endsAlike(record: RequestRecord, rehearsed: RequestRecord): boolean {
-  if (wasCalled(record) !== wasCalled(rehearsed)) return false;
   // What the backend responds, and what is done with that, is not rehearsed.
-  if (wasCalled(record)) return record.backend === rehearsed.backend;
+  if (wasCalled(record)) return wasCalled(rehearsed) && record.backend === rehearsed.backend;
   const decider = ({ decider: { policy, phase } = {} }: RequestRecord): unknown => [policy, phase];
   return (
     record.error === rehearsed.error &&
@@ -134,7 +148,8 @@ function deduced(
 }
 
 interface Rehearsed {
-  readonly outcomes: readonly Outcome[];
+  /** Those in which the client can send the request. */
+  readonly sent: readonly Outcome[];
   /** Those with the listener and the route of the record. */
   readonly chosen: readonly Outcome[];
   /** Those that end as the record says. */
@@ -144,14 +159,14 @@ interface Rehearsed {
 /** The tree, from the rehearsal as far as it agrees with the record, from there on as recorded. */
 function treeOfHappened(
   record: RequestRecord,
-  { outcomes, chosen, fitting }: Rehearsed,
+  { sent, chosen, fitting }: Rehearsed,
 ): Pick<ExplainedOutcome, "steps" | "unlike"> {
   const own = stepsOfRecord(record);
   if (fitting.length > 0) return { steps: joined(own, merged(fitting.map(decisionsOf))) };
   const [other] = chosen;
   if (other !== undefined)
     return { steps: joined(own, contradicted(record, own, decisionsOf(other))), unlike: "decision" };
-  const route = outcomes[0]?.recorded?.route ?? "none";
+  const route = sent[0]?.recorded?.route ?? "none";
   const reason = `with what is known it would be ${route}, so ${DIFFERENT}`;
   const place = own.place.map((step) => (step.kind === "route" ? { ...step, reason } : step));
   return { steps: allSteps({ ...own, place }), unlike: "route" };

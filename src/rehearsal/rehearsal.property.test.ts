@@ -1,6 +1,6 @@
 /**
- * What a gateway really does with a request is an outcome of its rehearsal, with the same bytes to the backend and to the client. CI's long
- * run has five times as many cases: `EXPLAIN_CONFIGURATIONS=1250`.
+ * What a gateway really does with a request is an outcome of its rehearsal, with the same bytes to the backend and to the client; what it has
+ * recorded of the request agrees with a rehearsal of that. CI's long run has five times as many cases: `EXPLAIN_CONFIGURATIONS=1250`.
  */
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -29,11 +29,12 @@ test("a rehearsal has the outcome of the real request", { timeout: LIMIT, skip: 
   } finally {
     await gateway.close();
   }
-  const { all, routed, closed, single } = gateway.counts;
+  const { all, routed, closed, single, recalled } = gateway.counts;
   t.diagnostic(
-    `${all} requests, ${routed} match a route; ${single} of ${closed} without services and splits have one outcome`,
+    `${all} requests, ${routed} match a route; ${single} of ${closed} without services and splits have one outcome; ${recalled} rehearsals of records`,
   );
   assert.ok(all >= CONFIGURATIONS * REQUESTS);
   assert.ok(routed > all / 2, `only ${routed} of ${all} requests match a route: the generator is too wide`);
+  assert.ok(recalled > all / 8, `only ${recalled} rehearsals of records`);
   assert.ok(single >= 0.95 * closed, `only ${single} of ${closed} requests have one outcome`);
 });

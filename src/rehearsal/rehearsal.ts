@@ -30,7 +30,7 @@ import { sensitiveNames } from "../proxy/variables/exchange-variables.ts";
 import { SLOT } from "../recorder/layout.ts";
 import { RecorderMemory } from "../recorder/memory.ts";
 import { Recorder } from "../recorder/recorder.ts";
-import { Records as FlightRecords } from "../recorder/records.ts";
+import { Records as FlightRecords, type RequestRecord } from "../recorder/records.ts";
 import { AccessLog, type Rejection } from "../telemetry/access-log.ts";
 import type { AccessRecord } from "../telemetry/access-record.ts";
 import { LineList } from "../telemetry/line-list.ts";
@@ -159,6 +159,8 @@ export class Rehearsal {
   readonly #recorderMemory = RecorderMemory.create(2 * SLOT, SLOT);
   readonly #recorder = new Recorder(this.#recorderMemory, 0);
   readonly #recorded = new FlightRecords([this.#recorderMemory]);
+  /** The number of the last one. */
+  #lastRecord = 0;
   readonly #unknowns = new UnknownFacts(this.#choices);
   readonly #backend = new AssumedBackend({
     answerOf: (endpoint) => this.#choices.response(endpoint),
@@ -325,6 +327,14 @@ export class Rehearsal {
     return { ...(this.#deserted.binds.get(key) as CompiledBind), port };
   }
 
+  /** What has been recorded since the last call. */
+  #newRecord(): RequestRecord | undefined {
+    const [record] = this.#recorded.find({ since: 0, limit: 1 }).records;
+    if (record === undefined || record.number === this.#lastRecord) return undefined;
+    this.#lastRecord = record.number;
+    return record;
+  }
+
   /** What threads know, or what is assumed in its place. */
   #noticesOf({ endpoints }: Assumptions): EndpointNotices {
     if (endpoints === undefined || endpoints === "none") return this.notices;
@@ -362,7 +372,7 @@ export class Rehearsal {
     const taken = Object.fromEntries(asked.map(([choice, { value }]) => [choice, value]));
     return {
       ...ended,
-      recorded: facts.partly && this.#recorded.find({ since: 0, limit: 1 }).records[0],
+      recorded: facts.partly && this.#newRecord(),
       given: taken,
       needs: [...this.#choices.needs.values()],
       share: asked.reduce((all, [, { value, share }]) => all * share(value), 1),

@@ -62,7 +62,7 @@ export class UnknownFacts implements Unknowns, UnknownValues {
     if (facts.body.length > 0 || !announcesBody(facts.head)) return facts;
     const body = this.#choices.assumed("body");
     if (body !== undefined) return withBody(facts, Buffer.from(body));
-    this.#facts = [...this.#facts, ...BODY_FACTS];
+    this.#facts = [...this.#facts, ...BODY];
     return withBlankBody(facts);
   }
 
@@ -71,7 +71,7 @@ export class UnknownFacts implements Unknowns, UnknownValues {
     this.#hide(digests.keys(), secret);
     this.#digests = digests;
     this.#equality = equality;
-    if ((sample.contentLength ?? 0) > 0) this.#facts = [...this.#facts, ...BODY_FACTS];
+    if ((sample.contentLength ?? 0) > 0) this.#facts = [...this.#facts, ...BODY];
     if (sample.source === undefined) this.#facts = [...this.#facts, CLIENT];
   }
 
@@ -142,7 +142,7 @@ export class UnknownFacts implements Unknowns, UnknownValues {
   }
 
   /** What a request lacks that is partly known, and stands at this path of the variables. */
-  #missing([variable, field, name]: readonly string[], { source, body }: PartlyKnown): Need | undefined {
+  #missing([variable, field, name]: readonly string[], { source }: PartlyKnown): Need | undefined {
     if (variable === "source")
       return source && (field === "address" || field === "rawAddress") ? undefined : aboutSource(field);
     if (variable !== "request") return undefined;
@@ -153,9 +153,6 @@ export class UnknownFacts implements Unknowns, UnknownValues {
       case "uri":
       case "pathAndQuery":
         return this.#known.query.size > 0 ? undefined : QUERY;
-      case "body":
-      case "bodyPrefix":
-        return body ? undefined : BODY;
       default:
         return undefined;
     }
@@ -173,10 +170,9 @@ export class UnknownFacts implements Unknowns, UnknownValues {
   }
 }
 
-const BODY: Need = { what: "the body of the request", supply: "write -d BODY or --assume body=TEXT" };
-const BODY_FACTS: readonly UnknownFact[] = ["body", "bodyPrefix"].map((name) => ({
+const BODY: readonly UnknownFact[] = ["body", "bodyPrefix"].map((name) => ({
   path: ["request", name],
-  need: BODY,
+  need: { what: "the body of the request", supply: "write -d BODY or --assume body=TEXT" },
 }));
 const CLIENT: UnknownFact = {
   path: ["source"],

@@ -4,6 +4,7 @@ import { createBuckets } from "../../../src/policies/token-buckets/buckets.ts";
 import type { CompiledBind } from "../../../src/proxy/compile/compiled.ts";
 import type { AssumedResponse, Assumptions } from "../../../src/rehearsal/assumptions.ts";
 import { BadFacts, factsOfRequest, type RequestFacts } from "../../../src/rehearsal/facts.ts";
+import { explainHappened } from "../../../src/rehearsal/happened.ts";
 import type { Outcome } from "../../../src/rehearsal/outcome.ts";
 import { Rehearsal } from "../../../src/rehearsal/rehearsal.ts";
 import { freePort } from "../../helpers/free-ports.ts";
@@ -30,6 +31,11 @@ const RESPONSES: Readonly<Record<Written["backend"], readonly AssumedResponse[]>
   recovers: [FAILURE],
 };
 
+/** Requests of each configuration whose records are compared: their rehearsals have many outcomes. */
+const RECALLED = 2;
+/** Policies that read fields themselves, not by conditions that a rehearsal could leave open. */
+const READ_FIELDS: ReadonlySet<string> = new Set(["cors", "csrf"]);
+
 /** A real outcome that is none of those of the rehearsal. */
 export interface Difference {
   readonly config: object;
@@ -40,8 +46,11 @@ export interface Difference {
 
 /** A gateway, its backends and the services of its policies. */
 export class ExplainedGateway {
-  /** Requests so far, those that match a route, those that depend on no service or split, and among them those with one outcome. */
-  readonly counts = { all: 0, routed: 0, closed: 0, single: 0 };
+  /**
+   * Requests so far, those that match a route, those that depend on no service or split, and among them those with one outcome; rehearsals
+   * of records.
+   */
+  readonly counts = { all: 0, routed: 0, closed: 0, single: 0, recalled: 0 };
   readonly #backends: Backends;
   readonly #services: StubServices;
   readonly #outside: Outside;
@@ -70,8 +79,11 @@ export class ExplainedGateway {
     const config = JSON.parse(this.#services.addressed(JSON.stringify(userConfig(shape, this.#outside)))) as object;
     const rehearsal = new Rehearsal(await this.#gateway.reconfigure(config), SETTINGS);
     try {
-      for (const request of requests) {
-        const difference = await this.#compareOne(rehearsal, request);
+      for (const [index, request] of requests.entries()) {
+        const isRecalled = index < RECALLED;
+        const difference =
+          (await this.#compareOne(rehearsal, request)) ??
+          (isRecalled ? await this.#compareRecord(rehearsal, config, request) : undefined);
         if (difference !== undefined) return { config, request, ...difference };
       }
       return undefined;
@@ -128,6 +140,32 @@ export class ExplainedGateway {
     };
     const isFound = rehearsed.some((each) => isDeepStrictEqual(of(each), of(real)));
     return isFound ? undefined : { real, rehearsed };
+  }
+
+  /** What is recorded of the last request must agree with a rehearsal of that, with and without what the record does not hold. */
+  async #compareRecord(
+    rehearsal: Rehearsal,
+    config: object,
+    { headers, message, ...others }: Written,
+  ): Promise<Pick<Difference, "real" | "rehearsed"> | undefined> {
+    const [record] = this.#gateway.records;
+    if (record === undefined) throw new Error("the request has left no record");
+    const { body, target = others.target, fields = [] } = message;
+    const lines = [...headers, ...fields].map((line) => line.split(": ") as [string, string]);
+    const query = target.slice(target.indexOf("?") + 1 || target.length);
+    const supplied = { headers: lines, body, query, source: "127.0.0.1" };
+    // Tokens that the request has taken are gone.
+    const hasState = JSON.stringify(config).includes('"localRateLimit"');
+    for (const request of [supplied, {}]) {
+      const { outcomes } = await explainHappened(rehearsal, { record, request });
+      const [outcome] = outcomes;
+      if (outcome?.steps.some(({ kind, reason }) => kind === "listener" && reason !== undefined))
+        this.counts.recalled++;
+      const readsFields = request !== supplied && READ_FIELDS.has(record.decider?.policy ?? "");
+      if (outcome?.unlike === undefined || (outcome.unlike === "decision" && (hasState || readsFields))) continue;
+      return { real: record, rehearsed: outcomes };
+    }
+    return undefined;
   }
 
   async close(): Promise<void> {
