@@ -9,6 +9,7 @@ import { h2body } from "./h2body.ts";
 import { handshakes } from "./handshakes.ts";
 import { https } from "./https.ts";
 import { h2idle, idle } from "./idle.ts";
+import { impact } from "./impact.ts";
 import { log } from "./log.ts";
 import { memory } from "./memory.ts";
 import { policies } from "./policies.ts";
@@ -45,4 +46,5 @@ export const ROWS: readonly Row[] = [
   secured,
   policies,
   shadow,
+  impact,
 ];
