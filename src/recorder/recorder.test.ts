@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { reasonNumber } from "./codes.ts";
-import { SLOT } from "./layout.ts";
+import { kindNumber, SLOT } from "./layout.ts";
 import { RecorderMemory } from "./memory.ts";
 import { MAX_NAME } from "./names.ts";
 import { type Decider, type Place, Recorder } from "./recorder.ts";
@@ -70,6 +70,29 @@ test("a replacement continues where a dead worker ended: numbers, names, kept re
   );
   for (let i = 0; i < 20; i++) write(second, other, `flood-${i}`, 1003 + i, 403);
   assert.equal(records.withId("denied").records.length, 1, "it belongs to its route still");
+});
+
+test("exemplars are kept requests, not others and not connections", () => {
+  const memory = RecorderMemory.create(16 * SLOT, 16 * SLOT);
+  const recorder = new Recorder(memory, 3);
+  const place = recorder.place(LABELS);
+  write(recorder, place, "served", 1000);
+  write(recorder, place, "denied", 1001, 403);
+  const fields = recorder.open(place, 1001, 1002);
+  fields.kind = kindNumber("connection");
+  fields.reason = reasonNumber("UpstreamFailure");
+  recorder.texts(undefined, "", "");
+  recorder.close(place, 1002);
+  const exemplars = new Records([
+    RecorderMemory.create(SLOT, SLOT),
+    RecorderMemory.create(SLOT, SLOT),
+    memory,
+  ]).exemplars();
+  const idsOf = (method: string, status: string): unknown[] =>
+    (exemplars.of("request_duration_seconds", ["default/shop", method, status]) ?? []).map((each) => each?.labels);
+  assert.deepEqual(idsOf("safe", "4xx"), [{ record_id: "2-2", request_id: "denied" }]);
+  assert.deepEqual(idsOf("safe", "2xx"), []);
+  assert.deepEqual(idsOf("other", ""), [], "the connection");
 });
 
 test("the address of a client is recorded only where the configuration wants it", () => {

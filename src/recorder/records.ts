@@ -5,7 +5,7 @@ import { formatHostPort } from "../base/listen-address.ts";
 import type { Activation, Condition, RecordParts, RequestParts, ResponseParts } from "../cel/index.ts";
 import { Exemplars, type TimedRequest } from "../telemetry/exemplars.ts";
 import { errorOf, reasonOf } from "./codes.ts";
-import { FLAGS, type Kind, kindOf, NO_GRPC_STATUS } from "./layout.ts";
+import { FLAGS, type Kind, kindOf, NO_GRPC_STATUS, TEXTS } from "./layout.ts";
 import type { Area, RecorderMemory } from "./memory.ts";
 import { NameReader } from "./names.ts";
 import { type Decider, isFailure, type PlaceLabels, placeLabels, recordId } from "./recorder.ts";
@@ -121,9 +121,10 @@ export class Records {
   withId(text: string): RecordAnswer {
     const id = TRACEPARENT.exec(text)?.[1] ?? text;
     const key = /^(\d+)-(\d+)$/.exec(id);
+    const wanted = wantedId(id);
     const newest = new Newest(MOST_OF_ONE_ID);
     const reach = this.#scan(0, (record) => {
-      const same = key === null ? record.hasId(id) : record.isNumber(Number(key[1]), Number(key[2]));
+      const same = key === null ? record.hasId(wanted) : record.isNumber(Number(key[1]), Number(key[2]));
       if (same) newest.add(record);
     });
     return { records: newest.all(), found: newest.found, ...reach };
@@ -162,6 +163,20 @@ function matches(record: RecordView, { since, route, errors, slow, where }: Reco
   if ((errors || slow) && !((errors && record.failed) || (slow && record.slow))) return false;
   if (route !== undefined && !record.isOf(route)) return false;
   return where === undefined || where.matches(record, () => false);
+}
+
+/** The id of a request or of a trace, with numbers that rule out most records before their texts are read. */
+interface WantedId {
+  readonly text: string;
+  /** Its last character. */
+  readonly last: number;
+  /** The last eight digits of a trace id; undefined: it is none. */
+  readonly trace: number | undefined;
+}
+
+function wantedId(text: string): WantedId {
+  const trace = text.length === TRACE_ID ? Number.parseInt(text.slice(-8), 16) : undefined;
+  return { text, last: text.charCodeAt(text.length - 1), trace };
 }
 
 /** The newest of what is added, at most `limit`; counts all. */
@@ -302,9 +317,10 @@ class RecordView implements Activation, TimedRequest {
     return label === route || (label?.endsWith(`/${route}`) ?? false);
   }
 
-  hasId(id: string): boolean {
-    const { idLength } = this.#reader.fields;
-    return (idLength === id.length && this.#id === id) || (id.length === TRACE_ID && this.#traceId === id);
+  hasId({ text, last, trace }: WantedId): boolean {
+    const { idLength, trace3, u8 } = this.#reader.fields;
+    if (idLength === text.length && u8[TEXTS + idLength - 1] === last && this.#id === text) return true;
+    return trace3 === trace && this.#traceId === text;
   }
 
   isNumber(worker: number, number: number): boolean {

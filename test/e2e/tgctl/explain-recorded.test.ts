@@ -160,3 +160,29 @@ suite("what happened to a request", () => {
     assert.match(stdout, /\n✓ route default\/shop\n/);
   });
 });
+
+test("an id whose record has been overwritten: since when there are records of all requests", async () => {
+  const policies = { directResponse: { status: 204 } };
+  const gateway = await TestGateway.start({
+    // A ring of 256 records.
+    config: { workerThreads: 1, recorder: { recent: 65_536 } },
+    binds: [{ port: 0, listeners: [{ routes: [{ policies }] }] }],
+  });
+  try {
+    const env = { TGCTL_ADMIN: gateway.url("admin").replace("http://", "") };
+    for (let i = 0; i < 300; i++) await fetch(`http://127.0.0.1:${gateway.port()}/`);
+    for (const words of [
+      ["explain", "0-1"],
+      ["recent", "--id", "0-1"],
+    ]) {
+      const { code, stderr } = await invoke(words, "", env);
+      assert.equal(code, 1);
+      assert.match(
+        stderr,
+        /^Error: no record of the request "0-1": records of all requests reach back to \S+Z, those of failed and slow ones to \S+Z\n$/,
+      );
+    }
+  } finally {
+    await gateway.stop();
+  }
+});
