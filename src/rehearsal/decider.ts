@@ -68,7 +68,7 @@ export interface DecidedHead {
 }
 
 /** What the configuration says about each phase, by the names of policies in traces. */
-export type EffectivePolicies = { readonly [P in Phase]?: Readonly<Record<string, unknown>> };
+type EffectivePolicies = { readonly [P in Phase]?: Readonly<Record<string, unknown>> };
 
 /** What is decided about a sampled request if what is not known turns out as `chosen`. */
 export interface PossibleDecision {
