@@ -5,7 +5,7 @@
 import type { ErrorCode } from "../base/errors.ts";
 import { ASSUMPTIONS, CONDITION, isAssumption, withoutPlace } from "../rehearsal/assumptions.ts";
 import { CHANGING_FIELDS } from "../rehearsal/changing-fields.ts";
-import type { DecidedHead, Decision, Decisions, EffectivePolicies, PossibleDecision } from "../rehearsal/decider.ts";
+import type { DecidedHead, Decision, Decisions, PossibleDecision } from "../rehearsal/decider.ts";
 
 /** How a change of the configuration changes what happens to requests. */
 export type ChangeClass =
@@ -88,7 +88,7 @@ function casesOf({ possible }: Decisions): readonly Case[] {
     const values = new Map<string, unknown>();
     let share = 1;
     for (const [name, { route, value, share: shareOf }] of chosen) {
-      if (route === undefined) values.set(choiceOf(name, decision.effective), value);
+      if (route === undefined) values.set(choiceOf(name, decision), value);
       else share *= shareOf(value);
     }
     const key = JSON.stringify([...values]);
@@ -103,11 +103,15 @@ function casesOf({ possible }: Decisions): readonly Case[] {
 const OF_POLICY = " of ";
 
 /** A decision of a service or about a credential is the same on both sides only if the policies are the same that ask for it. */
-function choiceOf(name: string, effective: EffectivePolicies = {}): string {
+function choiceOf(name: string, { effective = {}, ofRoute = {} }: Decision): string {
   if (name.startsWith(CONDITION)) return name;
   const place = name.slice(withoutPlace(name).length + 1);
   const policies = new Map(Object.entries(effective)).get(place);
-  return policies === undefined ? name : `${name}${OF_POLICY}${JSON.stringify(policies[withoutPlace(name)])}`;
+  if (policies === undefined) return name;
+  const kind = withoutPlace(name);
+  // Other keys or passwords are another policy too.
+  const secret = place === "route" ? new Map<string, unknown>(Object.entries(ofRoute)).get(kind) : undefined;
+  return `${name}${OF_POLICY}${JSON.stringify([policies[kind], secret])}`;
 }
 
 function agree(some: ReadonlyMap<string, unknown>, others: ReadonlyMap<string, unknown>): boolean {

@@ -7,21 +7,39 @@ import type { Change, Decided, Impact, Tally } from "./impact.ts";
 /** Changes that are shown, of each class. */
 const MAX_SHOWN = 10;
 
-/** What each class says about its requests. */
-const SAID: Readonly<Record<ChangeClass, (change: Change) => string>> = {
-  granted: ({ before, after }) => `are no longer ${refused(before)}: they ${passing(after)}`,
-  refused: ({ before, after }) => `are ${refused(after)}${former(before, after)}`,
+/** What each class says about its requests, of which there is one or more. */
+const SAID: Readonly<Record<ChangeClass, (change: Change, verbs: Verbs) => string>> = {
+  granted: ({ before, after }, verbs) =>
+    `${verbs.are} no longer ${refused(before)}: ${verbs.they} ${passing(after, verbs)}`,
+  refused: ({ before, after }, { are, they, take }) =>
+    `${are} ${refused(after)}${former(before, after, `${they} ${take}`)}`,
   maybeGranted: ({ before, needs }) => `may no longer be ${refused(before)}: that depends on ${list(needs)}`,
   maybeRefused: ({ after, needs }) => `may be ${refused(after)}: that depends on ${list(needs)}`,
-  movedRoute: ({ before, after, needs }) =>
-    `take the route ${after.route} instead of ${before.route}, and ${moved(before, after)}${provided(needs)}`,
-  movedBackend: ({ before, after, needs }) => `${moved(before, after)}${provided(needs)}`,
-  changedOnTheWay: ({ before, after, parts, needs }) =>
+  movedRoute: ({ before, after, needs }, verbs) =>
+    `${verbs.take} the route ${after.route} instead of ${before.route}, and ${moved(before, after, verbs)}${provided(needs, verbs)}`,
+  movedBackend: ({ before, after, needs }, verbs) => `${moved(before, after, verbs)}${provided(needs, verbs)}`,
+  changedOnTheWay: ({ before, after, parts, needs }, verbs) =>
     before.backend === undefined || after.backend === undefined
-      ? `get another response of the gateway: ${responses(before, after, parts)}${provided(needs)}`
-      : `reach ${after.backend} with a different ${list(parts)}${provided(needs)}`,
-  unknown: ({ needs }) => `are not certain: that depends on ${list(needs)}`,
+      ? `${verbs.get} another response of the gateway: ${responses(before, after, parts)}${provided(needs, verbs)}`
+      : `${verbs.reach} ${after.backend} with a different ${list(parts)}${provided(needs, verbs)}`,
+  unknown: ({ needs }, { are }) => `${are} not certain: that depends on ${list(needs)}`,
 };
+
+const MANY = { are: "are", they: "they", go: "go", get: "get", take: "take", reach: "reach", change: "do not change" };
+type Verbs = Readonly<typeof MANY>;
+const ONE: Verbs = {
+  are: "is",
+  they: "it",
+  go: "goes",
+  get: "gets",
+  take: "takes",
+  reach: "reaches",
+  change: "does not change",
+};
+
+function verbsOf({ requests }: Tally): Verbs {
+  return Math.round(requests) === 1 ? ONE : MANY;
+}
 
 /** What is worst comes first. */
 const ORDER: readonly ChangeClass[] = [
@@ -44,11 +62,13 @@ export function impactText(impact: Impact, since: string | null = null): string 
     `${about(tally).padStart(width)} ${said} (${percent(tally.requests / requests)}, ${counted(tally.samples, "sample")})\n`;
   const lines = ORDER.flatMap((name) => {
     const own = changes.filter((change) => change.class === name);
-    const shown = own.slice(0, MAX_SHOWN).map((change) => line(change, SAID[name](change)) + examples(change, width));
+    const shown = own
+      .slice(0, MAX_SHOWN)
+      .map((change) => line(change, SAID[name](change, verbsOf(change))) + examples(change, width));
     const left = own.length - MAX_SHOWN;
     return left > 0 ? [...shown, `${" ".repeat(width + 1)}and ${counted(left, "more change")} of this kind\n`] : shown;
   });
-  const unchanged = classes.unchanged.samples === 0 ? "" : line(classes.unchanged, "do not change");
+  const unchanged = classes.unchanged.samples === 0 ? "" : line(classes.unchanged, verbsOf(classes.unchanged).change);
   const note = incomplete === true ? "There are more changes than are listed here.\n" : "";
   return `Of ${about(impact).trimStart()} requests (${counted(samples, "sample")})${since === null ? "" : ` since ${since}`}\n${lines.join("")}${unchanged}${note}`;
 }
@@ -82,22 +102,22 @@ function refused({ status, code, policy, origin, route }: Decided): string {
 }
 
 /** The route that they get now, if it is not the one that the refusal names. */
-function former({ route }: Decided, after: Decided): string {
-  return route === undefined || route === after.route ? "" : `; now they take the route ${route}`;
+function former({ route }: Decided, after: Decided, taking: string): string {
+  return route === undefined || route === after.route ? "" : `; now ${taking} the route ${route}`;
 }
 
 /** What has to be so, for requests that something unknown may refuse. */
-function provided(needs: readonly string[] = []): string {
-  return needs.length === 0 ? "" : `, if they are not refused: that depends on ${list(needs)}`;
+function provided(needs: readonly string[] | undefined, { are, they }: Verbs): string {
+  return needs === undefined ? "" : `, if ${they} ${are} not refused: that depends on ${list(needs)}`;
 }
 
-function passing({ backend, status }: Decided): string {
-  return backend === undefined ? `get ${status} from the gateway` : `go to ${backend}`;
+function passing({ backend, status }: Decided, { go, get }: Verbs): string {
+  return backend === undefined ? `${get} ${status} from the gateway` : `${go} to ${backend}`;
 }
 
-function moved(before: Decided, after: Decided): string {
-  if (before.backend === after.backend) return `still ${passing(after)}`;
-  return `${passing(after)} instead of ${before.backend ?? `getting ${before.status} from the gateway`}`;
+function moved(before: Decided, after: Decided, verbs: Verbs): string {
+  if (before.backend === after.backend) return `still ${passing(after, verbs)}`;
+  return `${passing(after, verbs)} instead of ${before.backend ?? `getting ${before.status} from the gateway`}`;
 }
 
 function responses(before: Decided, after: Decided, parts: readonly string[] = []): string {

@@ -11,7 +11,7 @@ import type { HeaderList } from "../http/message/message.ts";
 import { backendName } from "../ir/backend-name.ts";
 import type { Addresses } from "../net/addresses.ts";
 import type { TlsSession } from "../net/transport.ts";
-import type { SetKey } from "../policies/policy-set.ts";
+import type { PolicySet, SetKey } from "../policies/policy-set.ts";
 import type { CompiledBind, CompiledListener } from "../proxy/compile/compiled.ts";
 import { originInFrontend } from "../proxy/compile/provenance.ts";
 import type { BackendCall, Exchange } from "../proxy/exchange/exchange.ts";
@@ -53,6 +53,8 @@ export interface Decision {
   readonly response?: readonly string[];
   /** Absent if the connection or its head was refused. */
   readonly effective?: EffectivePolicies;
+  /** The policies of the route with their secrets, which `effective` does not have. */
+  readonly ofRoute?: PolicySet;
 }
 
 /** A head as it would be sent: names and values of headers alternate. */
@@ -66,7 +68,7 @@ export interface DecidedHead {
 }
 
 /** What the configuration says about each phase, by the names of policies in traces. */
-export type EffectivePolicies = { readonly [P in Phase]?: Readonly<Record<string, unknown>> };
+type EffectivePolicies = { readonly [P in Phase]?: Readonly<Record<string, unknown>> };
 
 /** What is decided about a sampled request if what is not known turns out as `chosen`. */
 export interface PossibleDecision {
@@ -270,6 +272,7 @@ function decided(exchange: Exchange, call: UnsentCall, client: DecidingClient): 
     ...(route !== undefined && { route: route.label }),
     ...(match !== undefined && { match: `${match.path.type} ${match.path.value}` }),
     effective: effectiveOf(selected),
+    ...(route !== undefined && { ofRoute: route.policySet }),
   };
   if (call.isReady && backend !== undefined) {
     const { method, path, search, authority, headers } = request;

@@ -63,6 +63,7 @@ const rules = (...all: readonly object[]): object => policies({ authorization: {
 const DENY_ADMIN = rules({ deny: 'request.path.startsWith("/admin/")' });
 const AUTHZ = policies({ extAuthz: { host: "10.0.0.9:80" } });
 const OTHER_AUTHZ = policies({ extAuthz: { host: "10.0.0.8:80" } });
+const keyed = (key: string): object => policies({ apiKey: { mode: "strict", keys: [{ key }] } });
 const byHeader = (name: string, value: string): object => ({
   name: "special",
   matches: [{ path: { pathPrefix: "/api" }, headers: [{ name, value: { exact: value } }] }],
@@ -156,6 +157,13 @@ const CHANGES: readonly (readonly [title: string, before: Site, after: Site, eff
   ["the service is no longer asked", { admin: AUTHZ }, {}, { maybeGranted: 10 }],
   ["another service decides", { admin: AUTHZ }, { admin: OTHER_AUTHZ }, { unknown: 10 }],
   ["the same service, another backend", { admin: AUTHZ }, { admin: { ...AUTHZ, backends: NEW } }, { movedBackend: 10 }],
+  ["another key, where samples have digests", { admin: keyed("one") }, { admin: keyed("two") }, { unknown: 10 }],
+  [
+    "the same key, another backend",
+    { admin: keyed("one") },
+    { admin: { ...keyed("one"), backends: NEW } },
+    { movedBackend: 10 },
+  ],
   [
     "a rule about the value of a secret",
     {},

@@ -51,7 +51,7 @@ suite("tgctl impact", () => {
     const denying = config({ authorization: { rules: [{ deny: "true" }] } });
     const { code, stdout, stderr } = await impact(denying);
     assert.deepEqual([code, stderr], [0, ""]);
-    assert.match(stdout, /1 are refused with 403 by authorization at new\.yaml:1 /);
+    assert.match(stdout, /1 is refused with 403 by authorization at new\.yaml:1 /);
     assert.match(stdout, /GET 127\.0\.0\.1:\d+\/admin\/users\n/);
     assert.match(stdout, /2 do not change/);
     assert.equal((await impact(denying, "--fail-on", "granted,moved")).code, 0);
