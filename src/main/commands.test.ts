@@ -28,8 +28,8 @@ test("without a command it runs a gateway, on a file, on text or on the default"
 });
 
 test("a command may stand before or after its options", () => {
-  assert.deepEqual(parsed("check", "-f", "a"), ["check", { file: "a" }]);
-  assert.deepEqual(parsed("-f", "a", "check"), ["check", { file: "a" }]);
+  assert.deepEqual(parsed("check", "-f", "a"), ["check", { file: "a", "fail-on": [] }]);
+  assert.deepEqual(parsed("-f", "a", "check"), ["check", { file: "a", "fail-on": [] }]);
   assert.deepEqual(parsed("-f", "check", "migrate"), ["migrate", { file: "check" }]);
   assert.deepEqual(parsed("quickstart"), ["quickstart", {}]);
 });

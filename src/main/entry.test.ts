@@ -16,8 +16,9 @@ function loadedWith(file: string, loaded = new Set<string>()): ReadonlySet<strin
 
 test("help and version do not load the engine, which would take half a second", () => {
   const rooms = new Set([...loadedWith("src/main.ts")].map((file) => file.split("/")[1]));
-  // Of the rehearsal, what command lines and their help need: assumptions and requests as they are written, with the names of policies.
-  const expected = ["base", "cli", "config", "main", "main.ts", "policies", "rehearsal", "tls", "trace"];
+  // What command lines and their help need: of the rehearsal assumptions and requests as they are written, with the names of policies; of
+  // impacts their text.
+  const expected = ["base", "cli", "config", "impact", "main", "main.ts", "policies", "rehearsal", "tls", "trace"];
   assert.deepEqual([...rooms].sort(), expected);
   const names = [...loadedWith("src/main.ts")].filter((file) => /^src\/(?:policies|tls|trace)\//.test(file));
   assert.deepEqual(names.sort(), [

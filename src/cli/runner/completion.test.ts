@@ -27,6 +27,7 @@ test("commands, aliases, options and values are completed", async () => {
     "trace",
     "explain",
     "recent",
+    "impact",
     "status",
     "config",
     "log",
