@@ -82,6 +82,28 @@ test("a rule about the client's address decides nothing about samples without on
   );
 });
 
+test("a rule that reads the query or a URL in a field decides nothing about samples with secrets there", async () => {
+  const before = withRoutes({ name: "api", backends: [API] });
+  const rules = [
+    { deny: 'request.pathAndQuery.contains("hunter2")' },
+    { deny: 'request.headers["referer"].endsWith("hunter2")' },
+  ];
+  const after = withRoutes({ name: "api", policies: { authorization: { rules } }, backends: [API] });
+  const needsOf = async (sample: Partial<SampledRequest>): Promise<unknown[]> =>
+    (await impact(before, after, sample)).changes.map(({ class: name, needs }) => [name, needs]);
+  assert.deepEqual(
+    await needsOf({ target: "/cart?color=red", headers: [{ name: "referer", value: "http://a.test/" }] }),
+    [],
+  );
+  assert.deepEqual(
+    await needsOf({ target: "/cart?token=<redacted>", headers: [{ name: "referer", value: "http://a.test/" }] }),
+    [["maybeRefused", ["secrets in the target"]]],
+  );
+  assert.deepEqual(await needsOf({ headers: [{ name: "referer", value: "http://a.test/?token=<redacted>" }] }), [
+    ["maybeRefused", ["the field referer"]],
+  ]);
+});
+
 test("weights move the share by which they differ", async () => {
   const before = withRoutes({
     name: "api",

@@ -10,6 +10,10 @@ export interface SampledHead {
   readonly fields: readonly string[];
   /** The digests of secret fields, by their lower-case names. */
   readonly digests: ReadonlyMap<string, readonly string[]>;
+  /** The lower-case names of fields with a secret in their value, such as one in a URL. */
+  readonly partlySecret: readonly string[];
+  /** Where the target has secrets. */
+  readonly secretsIn: { readonly path: boolean; readonly query: boolean };
 }
 
 const NO_DIGESTS: SampledHead["digests"] = new Map();
@@ -26,13 +30,21 @@ export function headOf(sample: SampledRequest): SampledHead {
     return [[name, isSecret(field) ? REDACTED : field.value]];
   });
   if (sample.contentLength !== undefined) fields.push(["content-length", String(sample.contentLength)]);
-  const digests = digestsOf(sample);
-  if (sample.version === "2") return { sample, bytes: undefined, fields: sectionOf(sample, target, fields), digests };
+  const [path = "", ...query] = sample.target.split("?");
+  const known = {
+    sample,
+    digests: digestsOf(sample),
+    partlySecret: sample.headers.flatMap((field) =>
+      !isSecret(field) && field.value.includes(REDACTED) ? field.name.toLowerCase() : [],
+    ),
+    secretsIn: { path: path.includes(REDACTED), query: query.join("?").includes(REDACTED) },
+  };
+  if (sample.version === "2") return { ...known, bytes: undefined, fields: sectionOf(sample, target, fields) };
   const lines = fields.map(([name, value]) => `${name}: ${value}\r\n`).join("");
   // Requests of HTTP/1.0 may lack Host.
   const host = sample.authority === "" ? "" : `host: ${sample.authority}\r\n`;
   const text = `${sample.method} ${target} HTTP/${sample.version}\r\n${host}${lines}\r\n`;
-  return { sample, bytes: Buffer.from(text, "latin1"), fields: NO_FIELDS, digests };
+  return { ...known, bytes: Buffer.from(text, "latin1"), fields: NO_FIELDS };
 }
 
 function sectionOf(

@@ -67,8 +67,11 @@ export class UnknownFacts implements Unknowns, UnknownValues {
   }
 
   /** Begins a run of a sampled request, whose secret fields are known by their digests, and whose body and perhaps client are not known. */
-  beginSampled({ sample, digests }: SampledHead, secret: Names, equality: Equality): void {
+  beginSampled({ sample, digests, partlySecret, secretsIn }: SampledHead, secret: Names, equality: Equality): void {
     this.#hide(digests.keys(), secret);
+    for (const name of partlySecret) this.#facts = [...this.#facts, hiddenField(name)];
+    if (secretsIn.path) this.#facts = [...this.#facts, PATH];
+    if (secretsIn.path || secretsIn.query) this.#facts = [...this.#facts, ...TARGET];
     this.#digests = digests;
     this.#equality = equality;
     if ((sample.contentLength ?? 0) > 0) this.#facts = [...this.#facts, ...BODY];
@@ -80,7 +83,7 @@ export class UnknownFacts implements Unknowns, UnknownValues {
     this.#equal.clear();
     this.#digests = NO_DIGESTS;
     this.#partly = undefined;
-    this.#facts = Array.from(names, (name) => ({ path: ["request", "headers", name], need: aboutField(name) }));
+    this.#facts = Array.from(names, hiddenField);
   }
 
   /** Remembers what a request has that is partly known. */
@@ -180,8 +183,18 @@ const CLIENT: UnknownFact = {
 };
 const FIELDS: Need = { what: "the fields of the request", supply: "write -H 'name: value' for each" };
 const QUERY: Need = { what: "the query", supply: "write --url-query name=value for each parameter" };
+const SECRETS: Need = { what: "secrets in the target", supply: "write the URL with them" };
+const PATH: UnknownFact = { path: ["request", "path"], need: SECRETS };
+const TARGET: readonly UnknownFact[] = ["uri", "pathAndQuery"].map((name) => ({
+  path: ["request", name],
+  need: SECRETS,
+}));
 const TIME: Need = { what: "the time of the request", supply: supplyOf("time") };
 const CHANCE: Need = { what: "chance", supply: supplyOf("random") };
+
+function hiddenField(name: string): UnknownFact {
+  return { path: ["request", "headers", name], need: aboutField(name) };
+}
 
 function aboutField(name: string): Need {
   return { what: `the field ${name}`, supply: `write -H '${name}: …' with its value` };
