@@ -18,6 +18,10 @@ import { treeOf } from "./tree.ts";
 
 const CERTIFICATE: Lack = { what: "the client's certificate", supply: supplyOf("clientCertificate") };
 
+const FORBIDDEN = 403;
+/** Bytes of a body that was too large, if the record does not say how large. */
+const TOO_LARGE = 16 * 1024 * 1024;
+
 /** A request that is over, with what is known of it besides its record. */
 export interface Happened extends Pick<RecordedQuestion, "request" | "assume"> {
   readonly record: RequestRecord;
@@ -51,7 +55,7 @@ export async function explainHappened(rehearsal: Rehearsal, happened: Happened):
 
 /** Undefined for what cannot be rehearsed: something else than a request, or one whose path is not whole. */
 function factsOf({ record, request = {} }: Happened, bind: CompiledBind): RequestFacts | undefined {
-  const { kind = "request", method = "", host = "", path, version, client, grpcStatus, received, time } = record;
+  const { kind = "request", method = "", host = "", path, version, client, grpcStatus, received, time, error } = record;
   if (kind !== "request" || record.cut === true || method === "CONNECT" || host === "" || !path.startsWith("/"))
     return undefined;
   const { headers = [], body = "", query = "", source = client && withoutPort(client), certificate } = request;
@@ -61,14 +65,15 @@ function factsOf({ record, request = {} }: Happened, bind: CompiledBind): Reques
   const has = (field: string): boolean => headers.some(([name]) => name.toLowerCase() === field);
   const isGrpc = grpcStatus !== undefined && !has("content-type");
   const hasLength = has("content-length") || has("transfer-encoding");
+  // There was a body, whose content is not known; none of it is read if its announced length is refused.
+  const length = received === 0 && error === "TG_BODY_TOO_LARGE" ? TOO_LARGE : received;
   const facts = factsOfRequest({
     url: query === "" ? url : `${url}?${query}`,
     method,
     headers: [
       ...(has("host") ? [] : [["host", host] as const]),
       ...(isGrpc ? [["content-type", "application/grpc"] as const] : []),
-      // There was a body, whose content is not known.
-      ...(received > 0 && body === "" && !hasLength ? [["content-length", String(received)] as const] : []),
+      ...(length > 0 && body === "" && !hasLength ? [["content-length", String(length)] as const] : []),
       ...headers,
     ],
     body,
@@ -93,7 +98,8 @@ function knownOf({ backend, status, reason, error, grpcStatus, decider }: Reques
     ...(isNamed && { backend }),
     ...(hasStatus && { response: { status } }),
     // Without it, that service would only allow or fail.
-    ...(denied && { [placed("extProc", decider.phase)]: status }),
+    // Clients of gRPC get status 200, whatever the service has responded with.
+    ...(denied && { [placed("extProc", decider.phase)]: grpcStatus === undefined ? status : FORBIDDEN }),
   });
 }
 

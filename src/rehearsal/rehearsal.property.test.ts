@@ -35,6 +35,6 @@ test("a rehearsal has the outcome of the real request", { timeout: LIMIT, skip: 
   );
   assert.ok(all >= CONFIGURATIONS * REQUESTS);
   assert.ok(routed > all / 2, `only ${routed} of ${all} requests match a route: the generator is too wide`);
-  assert.ok(recalled > all / 8, `only ${recalled} rehearsals of records`);
+  assert.ok(recalled > Math.min(CONFIGURATIONS, 250) / 2, `only ${recalled} rehearsals of records`);
   assert.ok(single >= 0.95 * closed, `only ${single} of ${closed} requests have one outcome`);
 });
