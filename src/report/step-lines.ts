@@ -1,3 +1,4 @@
+import { counted } from "../base/counted.ts";
 import type { Fields } from "../base/fields.ts";
 import { formatOrigin } from "../base/origin.ts";
 import type { TraceEvent } from "../trace/events.ts";
@@ -39,9 +40,7 @@ export function linesOf(steps: readonly Step[], depth = 0): StepLine[] {
         ...Object.entries(headers).map(([field, value]) => `${field}: ${value}`),
       ].map((text) => ({ depth: depth + 1, text })),
       ...linesOf(inner, depth + 1),
-      ...(omitted === undefined
-        ? []
-        : [{ depth: depth + 1, text: `and ${omitted} more ${omitted === 1 ? "route" : "routes"}` }]),
+      ...(omitted === undefined ? [] : [{ depth: depth + 1, text: `and ${counted(omitted, "more route")}` }]),
     ];
   });
 }

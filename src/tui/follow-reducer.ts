@@ -1,7 +1,8 @@
 import { counted } from "../base/counted.ts";
-import { type FollowLayout, followLayout, type Pane, type Size } from "./layout.ts";
+import { type FollowLayout, followLayout, type Size } from "./layout.ts";
 import {
   type Action,
+  findProblem,
   initialState,
   type KeyAction,
   type Move,
@@ -10,6 +11,8 @@ import {
   type State,
   sizeOfList,
   statusText,
+  type Typing,
+  topFor,
 } from "./reducer.ts";
 import {
   type FollowedEvent,
@@ -85,7 +88,8 @@ export function reduceFollow(state: FollowState, action: FollowAction): FollowSt
     case "streamEnded":
       return { ...state, ended: action.why };
     case "entered":
-      return state.onList ? { ...still(state), onList: false } : inTrace(state, { type: "paneSwitched" }, "events");
+      if (state.onList) return { ...still(state), onList: false };
+      return state.trace.pane === "events" ? inTrace(state, { type: "paneSwitched" }) : state;
     case "left":
       if (state.onList) return { ...state, filter: "" };
       return state.trace.pane === "detail" ? inTrace(state, { type: "paneSwitched" }) : { ...state, onList: true };
@@ -114,8 +118,7 @@ export function canGoBack({ onList, filter }: FollowState): boolean {
   return !onList || filter !== "";
 }
 
-/** What keys depend on: the text that is being typed, and whether the help is shown. */
-export function typingOf({ filtering, filter, trace }: FollowState): Pick<State, "typing" | "search" | "help"> {
+export function typingOf({ filtering, filter, trace }: FollowState): Typing {
   const { typing, search, help } = trace;
   return filtering ? { typing: true, search: filter, help } : { typing, search, help };
 }
@@ -124,9 +127,8 @@ function cleared(state: FollowState): FollowState {
   return { ...state, missing: undefined, trace: { ...state.trace, notice: undefined } };
 }
 
-/** A key for the panes of the selected request: it stays selected. With `only`, just in that pane. */
-function inTrace(state: FollowState, action: Action, only?: Pane): FollowState {
-  if (only !== undefined && state.trace.pane !== only) return state;
+/** A key for the panes of the selected request, which stays selected. */
+function inTrace(state: FollowState, action: Action): FollowState {
   const next = { ...state, missing: undefined, trace: reduce(state.trace, action) };
   return state.onList ? next : still(next);
 }
@@ -149,15 +151,8 @@ function select(state: FollowState, index: number): FollowState {
 }
 
 function nextProblem(state: FollowState, forward: boolean): FollowState {
-  const listed = listedRequests(state);
-  const from = selectedIndex(state);
-  const { length } = listed;
-  for (let step = 1; step <= length; step++) {
-    const index = (from + (forward ? step : -step) + length) % length;
-    const request = listed[index];
-    const severity = request === undefined ? "info" : factsOf(request).severity;
-    if (severity === "error" || severity === "warn") return still(select(state, index));
-  }
+  const index = findProblem(listedRequests(state), (each) => factsOf(each).severity, selectedIndex(state), forward);
+  if (index !== undefined) return still(select(state, index));
   return { ...state, trace: { ...state.trace, notice: "no listed request has an error or a warning" } };
 }
 
@@ -204,8 +199,7 @@ export function settled(state: FollowState): FollowState {
   const next = { ...state, trace, selected, traced: selected };
   const layout = followLayoutOf(next);
   const lines = Math.max(1, layout.requests.lines - 1);
-  const last = Math.max(0, listed.length - lines);
-  const top = Math.min(Math.max(topIndex(next), index - lines + 1), index, last);
+  const top = topFor(topIndex(next), index, lines, listed.length);
   return {
     ...next,
     top: listed[top]?.number ?? 0,

@@ -1,6 +1,6 @@
 import type { Key } from "ink";
 import { canGoBack, type FollowAction, type FollowState, typingOf } from "./follow-reducer.ts";
-import type { KeyAction, State } from "./reducer.ts";
+import type { KeyAction, Typing } from "./reducer.ts";
 
 /** A key with an effect outside the state. */
 export type Command = "quit" | "interrupt" | "suspend" | "copy" | "copyCurl" | "save";
@@ -97,8 +97,6 @@ export type Named = Pick<
   | "backspace"
   | "delete"
 >;
-
-type Typing = Pick<State, "typing" | "search" | "help">;
 
 /** The actions and commands of one read from the terminal, in order: letters typed fast arrive together. */
 export function keysToActions(input: string, key: Named, state: Typing): readonly (KeyAction | Command)[] {

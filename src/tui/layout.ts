@@ -99,7 +99,7 @@ export function followLayout(size: Size, active: Pane | "requests", list: ListSi
   }
   if (width < THREE_COLUMNS) {
     const left = Math.round(width * 0.42);
-    const events = listHeight(height, active === "detail" ? "detail" : "events", list);
+    const events = listHeight(height, inner, list);
     const [above, below] = [box(width - left, events), box(width - left, height - events)];
     return {
       ...whole,
@@ -114,7 +114,8 @@ export function followLayout(size: Size, active: Pane | "requests", list: ListSi
   return { ...whole, form: "columns", requests: box(left, height), trace: { stacked: false, compact, events, detail } };
 }
 
-function box(width: number, height: number): Area {
+/** A pane of this outer size. */
+export function box(width: number, height: number): Area {
   return { width, height, textWidth: Math.max(1, width - FRAME), lines: Math.max(1, height - 2) };
 }
 

@@ -54,6 +54,9 @@ export interface State {
   readonly foundLine: number | undefined;
 }
 
+/** What the meaning of keys depends on: the text that is being typed, and whether the help is shown. */
+export type Typing = Pick<State, "typing" | "search" | "help">;
+
 export type Move = "up" | "down" | "pageUp" | "pageDown" | "home" | "end";
 
 /** What keys and the terminal change. */
@@ -264,7 +267,7 @@ function find(state: State, forward: boolean): State {
 }
 
 function nextProblem(state: State, forward: boolean): State {
-  const row = findProblem(state.listed, state.selected, forward);
+  const row = findProblem(state.listed, ({ severity }) => severity, state.selected, forward);
   if (row === undefined) return { ...state, notice: "no error or warning in this trace" };
   return select({ ...state, ...cleared }, row);
 }
@@ -276,12 +279,16 @@ export function moveTarget(from: number, direction: Move, page: number, most: nu
   return Math.min(Math.max(moved[direction], 0), most);
 }
 
+/** The first visible line nearest to `top` with which the selected one is visible, and no line at the end stays empty. */
+export function topFor(top: number, selected: number, lines: number, total: number): number {
+  return Math.min(Math.max(top, selected - lines + 1), selected, Math.max(0, total - lines));
+}
+
 /** Adjusts both offsets so that the selection is visible and no pane is scrolled past its end. */
 function scrolled(state: State): State {
   // The event list spends one line on its header.
   const lines = Math.max(1, layout(state).events.lines - 1);
-  const last = Math.max(0, state.listed.length - lines);
-  const eventsTop = Math.min(Math.max(state.eventsTop, state.selected - lines + 1), state.selected, last);
+  const eventsTop = topFor(state.eventsTop, state.selected, lines, state.listed.length);
   const most = Math.max(0, wrappedDetail(state).length - layout(state).detail.lines);
   return { ...state, eventsTop, detailTop: Math.min(state.detailTop, most) };
 }
@@ -294,9 +301,14 @@ function findRow(rows: readonly Row[], text: string, from: number, forward: bool
   return around(rows, from, forward, (row) => searchable(row).toLowerCase().includes(wanted));
 }
 
-/** The next row after `from` with an error or a warning. */
-function findProblem(rows: readonly Row[], from: number, forward: boolean): number | undefined {
-  return around(rows, from, forward, ({ severity }) => severity === "error" || severity === "warn");
+/** The next item after `from` with an error or a warning. */
+export function findProblem<T>(
+  items: readonly T[],
+  severityOf: (item: T) => Row["severity"],
+  from: number,
+  forward: boolean,
+): number | undefined {
+  return around(items, from, forward, (item) => ["error", "warn"].includes(severityOf(item)));
 }
 
 /** The next line after `from` that holds the text, whatever its case. */

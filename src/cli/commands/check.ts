@@ -24,7 +24,6 @@ export const check = defineCommand({
       ...OUTPUT_OPTION,
       default: "text",
       choices: ["text", "json", "yaml"],
-
       summary: "Output format",
     },
     ...CLUSTER_OPTIONS,

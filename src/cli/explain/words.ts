@@ -17,7 +17,6 @@ export const EXPLAIN_OPTIONS = {
     ...OUTPUT_OPTION,
     choices: ["text", "json"],
     default: "text",
-
     summary: "Output format: text is a tree, json is complete",
   },
 } as const satisfies OptionSpecs;

@@ -86,6 +86,12 @@ function unexpectedStatus(status: number, body: string): CliError {
   return new CliError("failure", `unexpected status code: ${status}`, { why: body });
 }
 
+/** The error for a query that the admin server rejects (400), or that its version does not know (404: `missing`). */
+export function queryError(status: number, body: string, missing: string): CliError {
+  if (status === 400) return usage(body.trimEnd());
+  return status === 404 ? new CliError("failure", missing) : unexpectedStatus(status, body);
+}
+
 /** Resolves with the events of the next request once the proxy is ready to trace it. */
 export async function openTrace(
   proxy: ProxyAdmin,

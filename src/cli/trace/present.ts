@@ -13,7 +13,6 @@ export const FORMAT_OPTIONS = {
   output: {
     ...OUTPUT_OPTION,
     choices: ["text", "json", "jsonl"],
-
     summary:
       "Print a line per event instead of opening the full-screen view: text is readable, json and jsonl are one event per line",
   },

@@ -4,6 +4,7 @@ import { type Instance, type Key, render } from "ink";
 import { type FunctionComponent, createElement as h } from "react";
 import type { ViewProcess } from "../../cli/trace/view.ts";
 import type { Command } from "../keys.ts";
+import type { Size } from "../layout.ts";
 import type { KeyAction } from "../reducer.ts";
 import { enterAlternateScreen } from "./terminal.ts";
 import { themeOf } from "./theme.ts";
@@ -29,11 +30,6 @@ interface View<S, A> {
   readonly screen: FunctionComponent<ScreenProps<S>>;
   /** Dispatches what the view shows as it arrives; resolves at its end. Rejects to end the view. */
   readonly feed: (dispatch: (action: A | KeyAction) => void) => Promise<void>;
-}
-
-interface Size {
-  readonly columns: number;
-  readonly rows: number;
 }
 
 /** Shows a view on this process's terminal until the reader quits. The caller has checked that stdout is a terminal. */
@@ -134,6 +130,6 @@ function keyboard(): ReadStream {
   return process.stdin.isTTY ? process.stdin : new ReadStream(openSync("/dev/tty", "r"));
 }
 
-function sizeOf(output: NodeJS.WriteStream): { columns: number; rows: number } {
+function sizeOf(output: NodeJS.WriteStream): Size {
   return { columns: output.columns, rows: output.rows };
 }

@@ -4,7 +4,7 @@ import { KEY } from "../../report/detail.ts";
 import { outcomeOf } from "../../report/outcome.ts";
 import { clip, columnsOf, fit } from "../../report/text.ts";
 import type { KeyHelp } from "../keys.ts";
-import { type Area, listHeader, listLine } from "../layout.ts";
+import { type Area, box, listHeader, listLine } from "../layout.ts";
 import { detail, layout, listColumns, type State, type WrappedLine, wrappedDetail } from "../reducer.ts";
 import { type Theme, useTheme } from "./theme.ts";
 
@@ -100,7 +100,7 @@ interface HelpProps {
 /** The list of keys, in place of the panes. */
 export function HelpPane({ help, width, height }: HelpProps): ReactNode {
   const theme = useTheme();
-  const area = { width, height, textWidth: width - 4, lines: height - 2 };
+  const area = box(width, height);
   const column = Math.max(...help.map(({ keys }) => keys.length));
   const lines = help.slice(0, area.lines).map(({ keys, does }) => {
     const text = fit(`${keys.padEnd(column)}  ${does}`, area.textWidth);

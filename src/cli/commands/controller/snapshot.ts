@@ -18,7 +18,6 @@ export const controllerSnapshot = defineCommand({
       ...OUTPUT_OPTION,
       default: "json",
       choices: ["json", "yaml"],
-
       summary: "Output format",
     },
   },

@@ -2,7 +2,7 @@ import { fieldsOf, jsonOf } from "../../../base/fields.ts";
 import { changesIn, FAIL_ON, impactText } from "../../../impact/impact-text.ts";
 import { mergeImpacts } from "../../../impact/merge.ts";
 import type { ExplainRefusal } from "../../../rehearsal/explanation.ts";
-import { adminResult } from "../../proxy/admin.ts";
+import { adminResult, queryError } from "../../proxy/admin.ts";
 import { failureOf, RESOURCE, TARGET_OPTIONS } from "../../proxy/proxies.ts";
 import { write, writeJson } from "../../runner/context.ts";
 import { defineCommand } from "../../runner/define-command.ts";
@@ -68,7 +68,5 @@ export const impact = defineCommand({
 export function badChange(status: number, body: string): CliError {
   const { error } = fieldsOf(jsonOf(body)) as Partial<ExplainRefusal>;
   if (error !== undefined) return new CliError("failure", error.message);
-  if (status === 400) return usage(body.trimEnd());
-  if (status === 404) return new CliError("failure", "this version of the gateway takes no samples");
-  return new CliError("failure", `unexpected status code: ${status}`, { why: body });
+  return queryError(status, body, "this version of the gateway takes no samples");
 }

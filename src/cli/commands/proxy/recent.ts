@@ -1,5 +1,5 @@
 import { NoRecord, reachText } from "../../../recorder/reach.ts";
-import { adminResult, type ProxyAdmin } from "../../proxy/admin.ts";
+import { adminResult, type ProxyAdmin, queryError } from "../../proxy/admin.ts";
 import { failureOf, RESOURCE, TARGET_OPTIONS } from "../../proxy/proxies.ts";
 import { groupsOf, groupTable, type PodRecord, recordDetails, recordTable } from "../../recent/print.ts";
 import { write, writeJson } from "../../runner/context.ts";
@@ -53,7 +53,6 @@ export const recent = defineCommand({
       ...OUTPUT_OPTION,
       choices: ["text", "json", "jsonl"],
       default: "text",
-
       summary: "Output format: text has a line for each request, jsonl a line of JSON",
     },
   },
@@ -113,7 +112,5 @@ function endOf({ time, duration }: PodRecord): number {
 }
 
 function badQuery(status: number, body: string): CliError {
-  if (status === 400) return usage(body.trimEnd());
-  if (status === 404) return new CliError("failure", "this version of the gateway has no recorder");
-  return new CliError("failure", `unexpected status code: ${status}`, { why: body });
+  return queryError(status, body, "this version of the gateway has no recorder");
 }
