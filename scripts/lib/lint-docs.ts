@@ -13,7 +13,7 @@ text and often the places that explain it. Warnings do not make a configuration 
 an effect that is often intended. [check.md](check.md) explains the command.
 
 On Kubernetes, the controller looks for the same in objects and reports it in the condition \`tracegate.dev/Findings\` of their status;
-[\`tgctl check gateway/NAME\`](tgctl.md) lists these findings. There is none where Kubernetes itself already reports or prevents the problem.
+[\`tgctl check gateway/NAME\`](tgctl.md) lists these findings. Problems that Kubernetes itself reports or prevents are not among them.
 
 ${sections.join("\n\n")}
 `;

@@ -10,7 +10,7 @@ export interface CheckReport {
   readonly diagnostics: readonly Diagnostic[];
   /** Fields that the file sets and that only a restart changes, such as `config.adminAddr`; absent if the file sets none of them. */
   readonly startOnly?: readonly string[];
-  /** URLs of documents that were not fetched and not checked, because of `--offline`; absent if there are none. */
+  /** URLs of documents that were not fetched and not checked, because of `--offline`; absent if all were. */
   readonly notFetched?: readonly string[];
   /** Numbers of objects in a valid configuration. */
   readonly summary?: {

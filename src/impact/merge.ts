@@ -2,7 +2,7 @@ import { type Change, type Impact, MAX_EXAMPLES, type Tally } from "./impact.ts"
 
 /** The impact on the requests of one gateway. */
 export interface GatewayImpact extends Impact {
-  /** ISO 8601: when the oldest of its samples arrived; null: there are none. */
+  /** ISO 8601: when the oldest of its samples arrived; null without samples. */
   readonly since: string | null;
 }
 

@@ -11,7 +11,7 @@ import { treeOf } from "./tree.ts";
 /** What can happen to a request. */
 export interface Explained {
   readonly outcomes: readonly ExplainedOutcome[];
-  /** At least as many more ways in which services and what is not known could turn out were not tried; absent if there are none. */
+  /** At least this many more outcomes of services and unknown facts were not tried; absent if all were. */
   readonly omitted?: number;
 }
 

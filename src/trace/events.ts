@@ -61,7 +61,7 @@ export type TraceMessage =
       readonly type: "policySelection";
       readonly phase: Phase;
       readonly effectivePolicy: Readonly<Record<string, unknown>>;
-      /** Where each kind was written, of `authorization` each rule; absent: there are none. */
+      /** Where each kind was written, of `authorization` each rule; absent without policies. */
       readonly origins?: Readonly<Record<string, readonly Origin[]>>;
     }
   | { readonly type: "traceSampling"; readonly decision: SamplingDecision }

@@ -13,7 +13,7 @@ export interface FollowReader {
   onDrain: (() => void) | undefined;
 }
 
-/** When following ends, so that nobody leaves it on. */
+/** When a follow stream ends: at whichever comes first. */
 export interface FollowBounds {
   /** Requests. */
   readonly count: number;

@@ -26,7 +26,7 @@ export interface AdminCall<Plane = AdminPlane> {
   /** The last segment of the path if the path of the route ends in `/`; otherwise empty. */
   readonly rest: string;
   readonly query: URLSearchParams;
-  /** The header `Last-Event-ID`; empty if there is none. */
+  /** The header `Last-Event-ID`; empty without one. */
   readonly lastEventId: string;
   /** Empty unless the route reads it. */
   readonly body: Buffer;

@@ -14,7 +14,7 @@ import type { AdminCall, AdminRoute } from "./route.ts";
 /** What a trace shows of each body, by default and at most (docs/trace.md#the-stream). */
 const MAX_TRACE_BODIES = "2MiB";
 const MAX_DURATION = "24h";
-/** Every follow stream ends by count and by time: nobody can leave one running by mistake. */
+/** A follow stream ends after this many requests or this long, by default and at most. */
 const FOLLOW_COUNT = 20;
 const MAX_FOLLOW_COUNT = 1_000_000;
 const FOLLOW_MS = 30_000;
