@@ -1,9 +1,11 @@
 /** The readers' side of the recorder: finds records in the memories of all workers. Every value is a copy. */
 import type { ErrorCode, Reason } from "../base/errors.ts";
+import { jsonOf } from "../base/fields.ts";
 import { addressOfBytes } from "../base/ip-address.ts";
 import { formatHostPort } from "../base/listen-address.ts";
 import type { Activation, Condition, RecordParts, RequestParts, ResponseParts } from "../cel/index.ts";
 import { Exemplars, type TimedRequest } from "../telemetry/exemplars.ts";
+import { parseTraceparent } from "../telemetry/tracing/traceparent.ts";
 import { errorOf, reasonOf } from "./codes.ts";
 import { FLAGS, type Kind, kindOf, NO_GRPC_STATUS, TEXTS } from "./layout.ts";
 import type { Area, RecorderMemory } from "./memory.ts";
@@ -13,8 +15,6 @@ import { SlotReader } from "./slots.ts";
 
 /** Clients may send one id with many requests. */
 const MOST_OF_ONE_ID = 100;
-/** The value of the field, with its trace id (W3C Trace Context, section 3.2). */
-const TRACEPARENT = /^[\da-f]{2}-([\da-f]{32})-[\da-f]{16}-[\da-f]{2}$/;
 /** Characters of a trace id. */
 const TRACE_ID = 32;
 
@@ -119,7 +119,7 @@ export class Records {
 
   /** The records with this request id, trace id or `traceparent`, or `<worker>-<number>`. */
   withId(text: string): RecordAnswer {
-    const id = TRACEPARENT.exec(text)?.[1] ?? text;
+    const id = parseTraceparent(text)?.traceId ?? text;
     const key = /^(\d+)-(\d+)$/.exec(id);
     const wanted = wantedId(id);
     const newest = new Newest(MOST_OF_ONE_ID);
@@ -485,7 +485,8 @@ class RecordView implements Activation, TimedRequest {
   }
 
   get #decider(): Decider | undefined {
-    return parsed(this.#name("decider"));
+    // Undefined if the name had no room for all of the JSON.
+    return jsonOf(this.#name("decider") ?? "") as Decider | undefined;
   }
 
   get #id(): string | undefined {
@@ -515,15 +516,6 @@ class RecordView implements Activation, TimedRequest {
     const { trace0, trace1, trace2, trace3 } = this.#reader.fields;
     const id = [trace0, trace1, trace2, trace3].map((word) => word.toString(16).padStart(8, "0")).join("");
     return /[^0]/.test(id) ? id : undefined;
-  }
-}
-
-/** Undefined if the text is not JSON, because a name has no room for all of it. */
-function parsed(decider = ""): Decider | undefined {
-  try {
-    return JSON.parse(decider) as Decider;
-  } catch {
-    return undefined;
   }
 }
 

@@ -13,7 +13,7 @@ import type { Addresses } from "../net/addresses.ts";
 import type { TlsSession } from "../net/transport.ts";
 import type { PolicySet, SetKey } from "../policies/policy-set.ts";
 import type { CompiledBind, CompiledListener } from "../proxy/compile/compiled.ts";
-import { originInFrontend } from "../proxy/compile/provenance.ts";
+import { originInFrontend, policyOf } from "../proxy/compile/provenance.ts";
 import type { BackendCall, Exchange } from "../proxy/exchange/exchange.ts";
 import { type AttemptFailed, WAIT } from "../proxy/exchange/phase-result.ts";
 import type { Selection } from "../proxy/exchange/selection.ts";
@@ -282,7 +282,7 @@ function decided(exchange: Exchange, call: UnsentCall, client: DecidingClient): 
   const { status, code, reason, decider } = result;
   const origin =
     result.error === undefined ? undefined : bind.provenance.ofError(code, decider, selected, bind.frontend);
-  const policy = decider !== undefined && "policy" in decider ? decider.policy : undefined;
+  const policy = policyOf(decider)?.policy;
   return {
     refused: status === 0 || status >= 400 || code !== undefined,
     ...place,

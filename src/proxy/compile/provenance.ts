@@ -53,6 +53,11 @@ export interface DecidingPolicy {
 /** What of the configuration ended a request. */
 export type Decider = DecidingPolicy | { readonly route: Named };
 
+/** The policy that decided, unless a route did. */
+export function policyOf(decider: Decider | undefined): DecidingPolicy | undefined {
+  return decider !== undefined && "policy" in decider ? decider : undefined;
+}
+
 /** What errors are about, unless a policy has thrown them. */
 const ABOUT: { readonly [Code in ErrorCode]?: "route" | "backend" | "timeout" } = {
   TG_ROUTE_NOT_FOUND: "route",

@@ -14,7 +14,7 @@ import type { AccessRecord } from "../../telemetry/access-record.ts";
 import { parseTraceparent } from "../../telemetry/tracing/traceparent.ts";
 import { severityOf } from "../../trace/tracer.ts";
 import type { CompiledBind } from "../compile/compiled.ts";
-import { originInFrontend } from "../compile/provenance.ts";
+import { originInFrontend, policyOf } from "../compile/provenance.ts";
 import type { SeriesCache } from "../compile/series-cache.ts";
 import type { Exchange } from "../exchange/exchange.ts";
 import type { Result } from "../exchange/result.ts";
@@ -121,13 +121,10 @@ function record(exchange: Told, endedAt = Date.now()): void {
 }
 
 function finishSpan(span: RequestSpan, record: AccessRecord, exchange: Told): void {
-  const { grpc, result } = exchange;
-  const { decider } = result;
-  const policy = decider !== undefined && "policy" in decider ? decider.policy : undefined;
-  const { bind, selected } = exchange;
-  const isDecided = result.error !== undefined || decider !== undefined;
-  const origin = isDecided ? bind.provenance.ofError(result.code, decider, selected, bind.frontend) : undefined;
-  const decidedBy = origin === undefined ? policy : formatOrigin(origin);
+  const { bind, grpc, selected, result } = exchange;
+  const { code, decider } = result;
+  const origin = bind.provenance.ofError(code, decider, selected, bind.frontend);
+  const decidedBy = origin === undefined ? policyOf(decider)?.policy : formatOrigin(origin);
   span.finished({ record, grpc: grpc !== "no", decidedBy }, exchange);
 }
 

@@ -4,6 +4,7 @@ import { errorNumber, reasonNumber } from "../../recorder/codes.ts";
 import { FLAGS, type SlotFields } from "../../recorder/layout.ts";
 import type { Place, Recorder } from "../../recorder/recorder.ts";
 import { isTraceparent, TRACE_ID_AT } from "../../telemetry/tracing/traceparent.ts";
+import { policyOf } from "../compile/provenance.ts";
 import type { Exchange } from "../exchange/exchange.ts";
 
 /** An attempt beyond this number counts as this one: the field has a byte. */
@@ -57,7 +58,7 @@ export function recordRequest(exchange: Recorded, place: Place, recorder: Record
   if (result.code !== undefined) fields.code = errorNumber(result.code);
   if (result.code !== undefined || decider !== undefined) {
     const origin = bind.provenance.ofError(result.code, decider, selected, bind.frontend);
-    const policy = decider !== undefined && "policy" in decider ? decider : undefined;
+    const policy = policyOf(decider);
     if (origin !== undefined || policy !== undefined)
       fields.decider = recorder.decider({ policy: policy?.policy, phase: policy?.phase, rule: policy?.rule, origin });
   }

@@ -1,6 +1,7 @@
 /** What a request became, as readers of traces ask for it. */
 import type { Activation } from "../../cel/index.ts";
 import type { PlaceLabels } from "../../recorder/recorder.ts";
+import { policyOf } from "../compile/provenance.ts";
 import { type Recorded, shownPath } from "./record-request.ts";
 
 /**
@@ -10,7 +11,7 @@ import { type Recorded, shownPath } from "./record-request.ts";
 export function outcomeOf(exchange: Recorded, place: PlaceLabels): Activation {
   const { call, downstream, request, responseSide, result, selected, startedAt } = exchange;
   const { code, decider, endedAt, reason, status } = result;
-  const policy = decider !== undefined && "policy" in decider ? decider.policy : undefined;
+  const policy = policyOf(decider)?.policy;
   return {
     request: {
       method: request.method,

@@ -43,7 +43,7 @@ export function routePolicies(exchange: Running): PhaseResult {
   // A preflight that a gateway policy would have rejected for a missing login: only `cors` may respond to it.
   const { unlessCors } = exchange.policyState.found;
   if (unlessCors !== undefined && !chain.request.some(({ kind }) => kind === "cors"))
-    throw thrownBy(exchange, { kind: "oidc", phase: "gateway" }, unlessCors);
+    throw endedBy(exchange, { kind: "oidc", phase: "gateway" }, unlessCors);
   return runChain(exchange, chain, 0, "route policies");
 }
 
@@ -80,41 +80,35 @@ function runChain(
       // A promise only where the policy has to wait: a turn of the event loop for each would cost every request.
       outcome = policy.onRequest?.(exchange.policyView);
     } catch (error) {
-      throw thrownBy(exchange, policy, error);
+      throw endedBy(exchange, policy, error);
     }
     if (outcome instanceof Promise)
       return outcome.then(
         (reply) => {
           if (exchange.phase !== running) return undefined;
           snapshot(exchange, policy);
-          return reply === undefined ? runChain(exchange, chain, i + 1, stage) : repliedBy(exchange, policy, reply);
+          return reply === undefined ? runChain(exchange, chain, i + 1, stage) : endedBy(exchange, policy, reply);
         },
         (error: unknown) => {
-          throw exchange.phase === running ? thrownBy(exchange, policy, error) : error;
+          throw exchange.phase === running ? endedBy(exchange, policy, error) : error;
         },
       );
     if (exchange.phase !== running) return undefined;
     if (exchange.trace !== undefined) snapshot(exchange, policy);
-    if (outcome !== undefined) return repliedBy(exchange, policy, outcome);
+    if (outcome !== undefined) return endedBy(exchange, policy, outcome);
   }
   if (stage !== undefined) exchange.trace?.requestSnapshot(stage);
   return undefined;
 }
 
-/** Remembers the policy for the recorder. Returns the reply. */
-function repliedBy({ result }: Running, { kind, phase }: CompiledPolicy, reply: LocalReply): LocalReply {
-  result.thrower = { policy: kind, phase };
-  return reply;
-}
-
-/** Remembers the policy for the access log. Returns the error. */
-function thrownBy(
+/** Remembers the policy that ends the request. Returns its error or reply. */
+function endedBy<Ending>(
   { result }: Running,
   { kind, phase }: Pick<CompiledPolicy, "kind" | "phase">,
-  error: unknown,
-): unknown {
+  ending: Ending,
+): Ending {
   result.thrower = { policy: kind, phase };
-  return error;
+  return ending;
 }
 
 /** Taken after each policy that may have changed the request; a timeout and shadow policies change nothing that a snapshot shows. */
@@ -156,7 +150,7 @@ function runResponseChains(
       try {
         outcome = policy.onResponse?.(exchange.policyView, response);
       } catch (error) {
-        throw thrownBy(exchange, policy, error);
+        throw endedBy(exchange, policy, error);
       }
       if (outcome instanceof Promise)
         return outcome.then(
@@ -165,10 +159,10 @@ function runResponseChains(
             exchange.trace?.responseSnapshot(stageName(policy.kind, policy.phase), response);
             return reply === undefined
               ? runResponseChains(exchange, response, c, i + 1)
-              : repliedBy(exchange, policy, reply);
+              : endedBy(exchange, policy, reply);
           },
           (error: unknown) => {
-            throw exchange.phase === running ? thrownBy(exchange, policy, error) : error;
+            throw exchange.phase === running ? endedBy(exchange, policy, error) : error;
           },
         );
       if (exchange.phase !== running) return undefined;

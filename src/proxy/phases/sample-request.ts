@@ -11,6 +11,8 @@ import { sensitiveNames } from "../variables/exchange-variables.ts";
 type Arrived = Readonly<Pick<Exchange, "bind" | "downstream" | "requestSide" | "selected" | "services" | "startedAt">>;
 
 const NOTHING_HIDDEN = { has: () => false };
+/** Fields in which proxies name the client. */
+const ADDRESS_FIELDS = new Set(["forwarded", "x-forwarded-for", "x-real-ip"]);
 const VERSIONS = { "HTTP/1.0": "1.0", "HTTP/1.1": "1.1", "HTTP/2": "2" } as const;
 
 /** Counts a request for its route, or for the listener if it has none, and samples it if it is its turn. */
@@ -21,12 +23,12 @@ export function sampleRequest(exchange: Arrived, recorder: Recorder): void {
   const place = (selected.route ?? selected.listener ?? bind).series.placeIn(recorder);
   const { samples } = place.history;
   const weight = sampler.weightOf(samples, startedAt);
-  if (weight > 0) sampler.write(samples, sampleOf(exchange, weight, sampler));
+  if (weight > 0) sampler.write(samples, sampleOf(exchange, weight, sampler, recorder.clientAddress));
 }
 
-function sampleOf(exchange: Arrived, weight: number, sampler: Sampler): SampledRequest {
-  const { bind, downstream, requestSide, services, startedAt } = exchange;
-  const { connection, requestLength } = downstream;
+function sampleOf(exchange: Arrived, weight: number, sampler: Sampler, clientAddress: boolean): SampledRequest {
+  const { bind, downstream, requestSide, startedAt } = exchange;
+  const { connection, hasForwarded, requestLength } = downstream;
   const { arrivedTarget, arrived } = requestSide;
   const parameters = bind.policies.credentials.parametersOf(arrivedTarget);
   const shown = redactFields(arrived.headers, NOTHING_HIDDEN, parameters);
@@ -34,7 +36,10 @@ function sampleOf(exchange: Arrived, weight: number, sampler: Sampler): SampledR
   const headers: SampledField[] = [];
   for (let i = 0; i < shown.length; i += 2) {
     const name = shown[i] ?? "";
-    if (hidden.has(name)) headers.push({ name, digest: sampler.digestOf(name, arrived.headers[i + 1] ?? "") });
+    // The gateway has added it.
+    if (!hasForwarded && name.startsWith("x-forwarded-")) continue;
+    if (hidden.has(name) || (!clientAddress && ADDRESS_FIELDS.has(name)))
+      headers.push({ name, digest: sampler.digestOf(name, arrived.headers[i + 1] ?? "") });
     else headers.push({ name, value: shown[i + 1] ?? "" });
   }
   return {
@@ -48,9 +53,7 @@ function sampleOf(exchange: Arrived, weight: number, sampler: Sampler): SampledR
     target: redactTarget(arrivedTarget, parameters),
     headers,
     ...(requestLength > 0 && requestLength !== UNKNOWN_LENGTH && { contentLength: requestLength }),
-    ...(services.recorder?.clientAddress && {
-      source: { address: connection.remoteAddress, port: connection.remotePort },
-    }),
+    ...(clientAddress && { source: { address: connection.remoteAddress, port: connection.remotePort } }),
     ...(connection.tls !== undefined && connection.tls.serverName !== "" && { serverName: connection.tls.serverName }),
   };
 }

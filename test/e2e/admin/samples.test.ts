@@ -99,6 +99,34 @@ test("samples stand for all requests of their route, and for those without one",
   assert.deepEqual(none, []);
 });
 
+test("a sample has no address of a client, unless the configuration wants that", async () => {
+  const address = "203.0.113.9";
+  const forwarded = { "x-forwarded-for": address, forwarded: `for=${address}`, "x-real-ip": address };
+  for (const clientAddress of [false, true]) {
+    const frontendPolicies = { http: { forwarded: { trustedProxies: ["127.0.0.0/8"] } } };
+    await using other = await TestGateway.start({ ...config({ recorder: { clientAddress } }), frontendPolicies });
+    for (const headers of [{}, forwarded])
+      await (await fetch(`http://127.0.0.1:${other.port()}/shop`, { headers })).arrayBuffer();
+    const text = await (await fetch(`${other.url("admin")}/samples`)).text();
+    const [direct, proxied] = text
+      .trimEnd()
+      .split("\n")
+      .slice(1)
+      .map((line): SampledRequest => JSON.parse(line));
+    const names = (sample?: SampledRequest) => sample?.headers.map(({ name }) => name) ?? [];
+    assert.deepEqual(
+      names(direct).filter((name) => name.startsWith("x-forwarded-")),
+      [],
+      "the gateway has added them",
+    );
+    assert.deepEqual(
+      Object.keys(forwarded).filter((name) => !names(proxied).includes(name)),
+      [],
+    );
+    assert.equal(text.includes(address), clientAddress);
+  }
+});
+
 test("samples can be turned off", async () => {
   await using other = await TestGateway.start(config({ recorder: { samples: 0 } }));
   const response = await fetch(`${other.url("admin")}/samples`);
