@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { noOpenssl, TestCa } from "../../test/helpers/certificates.ts";
 import { irOf } from "../../test/helpers/supervisor.ts";
 import type { SampledRequest } from "../recorder/sample.ts";
 import { Rehearsal } from "../rehearsal/rehearsal.ts";
@@ -80,6 +81,29 @@ test("a rule about the client's address decides nothing about samples without on
       ["maybeRefused", ["the address of the client"]],
     ],
   );
+});
+
+test("a rule about the client's certificate decides nothing where a listener asks for one", {
+  skip: noOpenssl,
+}, async () => {
+  using ca = new TestCa();
+  const { certFile: cert, keyFile: key } = ca.issue("shop.example");
+  const site = (tls: object, policies: object = {}): object => {
+    const routes = [{ name: "api", policies, backends: [API] }];
+    return { binds: [{ port: 443, listeners: [{ protocol: "HTTPS", tls: { cert, key, ...tls }, routes }] }] };
+  };
+  const sample = { bind: "bind/443", scheme: "https", version: "2", serverName: "shop.example" } as const;
+  const denying = { authorization: { rules: [{ deny: 'source.subjectCn == "old-client"' }] } };
+  const found = async (before: object, after: object): Promise<unknown[]> =>
+    (await impact(before, after, sample)).changes.map(({ class: name, needs }) => [name, needs]);
+  const optional = { root: ca.certFile, clientCertificates: "optional" };
+  assert.deepEqual(await found(site(optional), site(optional, denying)), [
+    ["maybeRefused", ["the client's certificate"]],
+  ]);
+  assert.deepEqual(await found(site({}), site({}, denying)), [], "nobody has one");
+  const required = { root: ca.certFile };
+  assert.deepEqual(await found(site({}), site(required)), [["maybeRefused", ["the client's certificate"]]]);
+  assert.deepEqual(await found(site(required), site(required)), []);
 });
 
 test("a rule that reads the query or a URL in a field decides nothing about samples with secrets there", async () => {

@@ -24,6 +24,8 @@ const SAMPLE: SampledRequest = {
 test("what is written is read again", () => {
   assert.deepEqual(readSampleFile(sampleFileText([SAMPLE, SAMPLE], 3)), [SAMPLE, SAMPLE]);
   assert.deepEqual(readSampleFile(sampleFileText([], 1)), []);
+  const upgrade: SampledRequest = { ...SAMPLE, contentLength: "unknown", upgrade: "websocket" };
+  assert.deepEqual(readSampleFile(sampleFileText([upgrade], 1)), [upgrade]);
 });
 
 test("a file that is something else, of another format, cut short or changed is refused with the reason", () => {
@@ -40,6 +42,8 @@ test("a file that is something else, of another format, cut short or changed is 
     [`${text.trimEnd().slice(0, -5)}\n`, /line 3 is not a sample: it is no object/],
     [changed({ version: "3" }), /line 3 is not a sample: version/],
     [changed({ headers: [{ name: "a" }] }), /line 3 is not a sample: headers/],
+    [changed({ contentLength: "some" }), /line 3 is not a sample: contentLength/],
+    [changed({ upgrade: true }), /line 3 is not a sample: upgrade/],
     [changed({ source: "192.0.2.7" }), /line 3 is not a sample: source/],
   ];
   for (const [wrong, message] of cases)

@@ -64,7 +64,7 @@ export function readSampleFile(text: string): readonly SampledRequest[] {
 
 const isText = (value: unknown): boolean => typeof value === "string";
 
-type Needed = Exclude<keyof SampledRequest, "contentLength" | "serverName" | "source">;
+type Needed = Exclude<keyof SampledRequest, "contentLength" | "serverName" | "source" | "upgrade">;
 const NEEDED: Readonly<Record<Needed, (value: unknown) => boolean>> = {
   time: (value) => typeof value === "string" && !Number.isNaN(Date.parse(value)),
   weight: (value) => typeof value === "number" && value > 0,
@@ -81,8 +81,9 @@ const NEEDED: Readonly<Record<Needed, (value: unknown) => boolean>> = {
 function wrongIn(value: unknown): string | undefined {
   if (!isObject(value)) return "it is no object";
   for (const [name, fits] of Object.entries(NEEDED)) if (!fits(value[name])) return name;
-  const { contentLength = 0, serverName = "", source = { address: "", port: 0 } } = value;
-  if (typeof contentLength !== "number") return "contentLength";
+  const { contentLength = 0, serverName = "", source = { address: "", port: 0 }, upgrade = "" } = value;
+  if (typeof contentLength !== "number" && contentLength !== "unknown") return "contentLength";
+  if (typeof upgrade !== "string") return "upgrade";
   if (typeof serverName !== "string") return "serverName";
   return isObject(source) && isText(source.address) && typeof source.port === "number" ? undefined : "source";
 }

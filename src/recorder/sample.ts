@@ -16,8 +16,10 @@ export interface SampledRequest {
   readonly target: string;
   /** In their order. */
   readonly headers: readonly SampledField[];
-  /** Bytes of the body that the head announces; absent: not announced, or no body. */
-  readonly contentLength?: number;
+  /** Bytes of the body that the head announces; `unknown`: a body of any length follows, such as a chunked one. Absent: no body. */
+  readonly contentLength?: number | "unknown";
+  /** The protocols that the client offers to switch to, such as `websocket`; in HTTP/2, by extended CONNECT (RFC 8441). */
+  readonly upgrade?: string;
   /** Of the client; only if `config.recorder.clientAddress` is set. */
   readonly source?: { readonly address: string; readonly port: number } | undefined;
   /** The server name of the TLS handshake. */

@@ -7,7 +7,9 @@ import { ms } from "../base/durations.ts";
 import { ERRORS, type ErrorCode, type Reason } from "../base/errors.ts";
 import type { Origin } from "../base/origin.ts";
 import type { Names } from "../base/sensitive-names.ts";
+import type { Need } from "../cel/index.ts";
 import type { HeaderList } from "../http/message/message.ts";
+import { UNKNOWN_LENGTH } from "../http/stream.ts";
 import { backendName } from "../ir/backend-name.ts";
 import type { Addresses } from "../net/addresses.ts";
 import type { TlsSession } from "../net/transport.ts";
@@ -98,6 +100,7 @@ interface SilentBind {
 
 /** Milliseconds for the policies of one request. */
 const LONGEST_MS = 30_000;
+const BODY_LENGTH: Need = { what: "the length of the body", supply: "samples have lengths that are announced" };
 const NO_CERTIFICATE = "no client certificate";
 
 /** The call to a backend, which ends before anything is sent. */
@@ -225,6 +228,7 @@ export class Decider {
     { terminator }: CompiledListener,
   ): TlsSession | typeof NO_CERTIFICATE | undefined {
     const clientValidation = terminator?.clientValidation;
+    if (clientValidation !== undefined) this.#unknowns.lacksCertificate();
     if (clientValidation !== undefined && terminator?.admitsAll === false) {
       const digest = createHash("sha256").update(clientValidation).digest("hex").slice(0, 8);
       const need = { what: "the client's certificate", supply: "" };
@@ -233,14 +237,25 @@ export class Decider {
     return { serverName, protocol: version === "2" ? "h2" : "http/1.1", clientValidation, client: undefined };
   }
 
+  /** Whether a body is longer whose length is not announced. */
+  #isLonger(bytes: number): boolean {
+    return this.#choices.condition(`the body of the request is longer than ${bytes} bytes`, [BODY_LENGTH]);
+  }
+
   #request(head: SampledHead, client: DecidingClient, bind: CompiledBind): Decision | Promise<Decision> {
     const request = client.read(head, bind.frontend);
     if (!("method" in request)) {
       const { code } = request;
       return refusedBy(code, originInFrontend(code, bind.frontend));
     }
+    const { maxRequestBodySize = 0 } = bind.frontend;
+    if (client.requestLength === UNKNOWN_LENGTH && maxRequestBodySize > 0 && this.#isLonger(maxRequestBodySize))
+      return refusedBy("TG_BODY_TOO_LARGE", originInFrontend("TG_BODY_TOO_LARGE", bind.frontend));
     const exchange = openExchange(client, request, bind, this.#services);
-    client.attach(exchange);
+    client.attach(exchange, () => {
+      const { awaited } = exchange.requestSide.body;
+      return awaited > 0 && this.#isLonger(awaited) ? awaited + 1 : 1;
+    });
     if (client.metadata !== undefined) exchange.policyView.requestMetadata.extauthz = client.metadata;
     let onReady = (): void => {};
     const call = new UnsentCall(exchange, () => onReady());

@@ -46,6 +46,7 @@ export class DecidingClient extends Peer implements ClientConnection, Downstream
   /** The gateway's own response; undefined: it has sent none. */
   response: HttpResponse | undefined;
   #stream: ServerStream | undefined;
+  #lengthOfBody = (): number => 1;
   #isRead = false;
 
   constructor(from: Addresses, tls: TlsSession | undefined) {
@@ -63,8 +64,8 @@ export class DecidingClient extends Peer implements ClientConnection, Downstream
   }
 
   /** The request as the gateway's parser reads it, or why that refuses it. */
-  read({ bytes, fields }: SampledHead, limits: ConnectionLimits): HttpRequest | HeadError {
-    if (bytes === undefined) return this.#readHttp2(fields, limits);
+  read({ bytes, fields, sample }: SampledHead, limits: ConnectionLimits): HttpRequest | HeadError {
+    if (bytes === undefined) return this.#readHttp2(fields, sample.contentLength === "unknown", limits);
     const request = HTTP1.read(bytes, 0, bytes.length, limits, this.protocol);
     if (request === undefined) return HTTP1.error ?? { code: "TG_INVALID_REQUEST", detail: "the head is incomplete" };
     const { head } = HTTP1;
@@ -75,15 +76,17 @@ export class DecidingClient extends Peer implements ClientConnection, Downstream
     return request;
   }
 
-  /** The stream of the request, which gets the body if a policy reads it. */
-  attach(stream: ServerStream): void {
+  /** The stream of the request, which gets the body if a policy reads it. `lengthOfBody`: bytes of one whose length is not announced. */
+  attach(stream: ServerStream, lengthOfBody: () => number): void {
     this.#stream = stream;
+    this.#lengthOfBody = lengthOfBody;
   }
 
-  #readHttp2(fields: readonly string[], limits: ConnectionLimits): HttpRequest | HeadError {
+  #readHttp2(fields: readonly string[], hasBody: boolean, limits: ConnectionLimits): HttpRequest | HeadError {
     const request = HTTP2.read(fields, false, this.protocol, limits);
     if ("code" in request) return request;
-    this.requestLength = Math.max(0, HTTP2.contentLength);
+    this.requestLength = hasBody ? UNKNOWN_LENGTH : Math.max(0, HTTP2.contentLength);
+    this.upgrade = HTTP2.protocol;
     this.#take(HTTP2);
     return request;
   }
@@ -104,7 +107,8 @@ export class DecidingClient extends Peer implements ClientConnection, Downstream
 
   #sendBlanks(): void {
     const stream = this.#stream;
-    const length = this.requestLength === UNKNOWN_LENGTH ? 1 : Math.min(this.requestLength, MAX_BODY);
+    const wanted = this.requestLength === UNKNOWN_LENGTH ? this.#lengthOfBody() : this.requestLength;
+    const length = Math.min(wanted, MAX_BODY);
     while (this.bodyBytes < length) {
       const bytes = Math.min(BLANKS.length, length - this.bodyBytes);
       this.bodyBytes += bytes;

@@ -29,7 +29,7 @@ export function headOf(sample: SampledRequest): SampledHead {
     if (name === "content-length" || name === "host") return [];
     return [[name, isSecret(field) ? REDACTED : field.value]];
   });
-  if (sample.contentLength !== undefined) fields.push(["content-length", String(sample.contentLength)]);
+  if (typeof sample.contentLength === "number") fields.push(["content-length", String(sample.contentLength)]);
   const [path = "", ...query] = sample.target.split("?");
   const known = {
     sample,
@@ -40,6 +40,8 @@ export function headOf(sample: SampledRequest): SampledHead {
     secretsIn: { path: path.includes(REDACTED), query: query.join("?").includes(REDACTED) },
   };
   if (sample.version === "2") return { ...known, bytes: undefined, fields: sectionOf(sample, target, fields) };
+  if (sample.contentLength === "unknown") fields.push(["transfer-encoding", "chunked"]);
+  if (sample.upgrade !== undefined) fields.push(["connection", "upgrade"], ["upgrade", sample.upgrade]);
   const lines = fields.map(([name, value]) => `${name}: ${value}\r\n`).join("");
   // Requests of HTTP/1.0 may lack Host.
   const host = sample.authority === "" ? "" : `host: ${sample.authority}\r\n`;
@@ -48,12 +50,14 @@ export function headOf(sample: SampledRequest): SampledHead {
 }
 
 function sectionOf(
-  { method, scheme, authority }: SampledRequest,
+  { method, scheme, authority, upgrade }: SampledRequest,
   target: string,
   fields: readonly (readonly [string, string])[],
 ): string[] {
   const path = method === "CONNECT" ? [] : [":scheme", scheme, ":path", target];
-  return [":method", method, ":authority", authority, ...path, ...fields.flat()];
+  // Gateways read an extended CONNECT as the GET of an upgrade (RFC 8441 5), and samples have that.
+  const tunnel = upgrade === undefined ? [":method", method] : [":method", "CONNECT", ":protocol", upgrade];
+  return [...tunnel, ":authority", authority, ...path, ...fields.flat()];
 }
 
 function digestsOf({ headers }: SampledRequest): SampledHead["digests"] {

@@ -5,7 +5,15 @@
  */
 import { REDACTED } from "../base/redaction.ts";
 import type { Names } from "../base/sensitive-names.ts";
-import { CelTimestamp, type CelValue, type Failure, type Need, type Unknowns, unknown } from "../cel/index.ts";
+import {
+  CelTimestamp,
+  type CelValue,
+  type Failure,
+  type Need,
+  type SourceParts,
+  type Unknowns,
+  unknown,
+} from "../cel/index.ts";
 import type { ValueMatch } from "../ir/ir.ts";
 import type { UnknownValues } from "../proxy/match/condition.ts";
 import { ASSUMPTIONS, supplyOf } from "./assumptions.ts";
@@ -37,6 +45,8 @@ export class UnknownFacts implements Unknowns, UnknownValues {
   #partly: PartlyKnown | undefined;
   /** The names of the fields and query parameters that a request has which is partly known. */
   readonly #known = { header: new Set<string>(), query: new Set<string>() };
+  /** What is known about the client of a sampled request. */
+  #client: KnownClient | undefined;
   #secret: Names = new Set();
   #digests: SampledHead["digests"] = NO_DIGESTS;
   #equality: Equality = { numbers: new Map() };
@@ -74,8 +84,13 @@ export class UnknownFacts implements Unknowns, UnknownValues {
     if (secretsIn.path || secretsIn.query) this.#facts = [...this.#facts, ...TARGET];
     this.#digests = digests;
     this.#equality = equality;
-    if ((sample.contentLength ?? 0) > 0) this.#facts = [...this.#facts, ...BODY];
-    if (sample.source === undefined) this.#facts = [...this.#facts, CLIENT];
+    if (sample.contentLength !== undefined) this.#facts = [...this.#facts, ...BODY];
+    this.#client = sample.source === undefined ? NO_ADDRESS : ADDRESS;
+  }
+
+  /** The listener of a sampled request asks clients for a certificate. */
+  lacksCertificate(): void {
+    if (this.#client !== undefined) this.#client = { ...this.#client, certificate: false };
   }
 
   #hide(names: Iterable<string>, secret: Names): void {
@@ -83,6 +98,7 @@ export class UnknownFacts implements Unknowns, UnknownValues {
     this.#equal.clear();
     this.#digests = NO_DIGESTS;
     this.#partly = undefined;
+    this.#client = undefined;
     this.#facts = Array.from(names, hiddenField);
   }
 
@@ -108,6 +124,10 @@ export class UnknownFacts implements Unknowns, UnknownValues {
     }
     if (variable === "random()") return this.#choices.assumed("random") ?? unknown([CHANCE]);
     if (variable === "uuid()") return unknown([CHANCE]);
+    if (variable === "source" && this.#client !== undefined) {
+      const needs = needsOfSource(field, this.#client, presence);
+      return needs.length === 0 ? undefined : unknown(needs);
+    }
     const client = this.#choices.unknownClients.get(variable);
     if (client !== undefined) return unknown([aboutClient(client)]);
     // What is announced or redacted is there.
@@ -177,10 +197,45 @@ const BODY: readonly UnknownFact[] = ["body", "bodyPrefix"].map((name) => ({
   path: ["request", name],
   need: { what: "the body of the request", supply: "write -d BODY or --assume body=TEXT" },
 }));
-const CLIENT: UnknownFact = {
-  path: ["source"],
-  need: { what: "the address of the client", supply: "set config.recorder.clientAddress" },
-};
+/** What is known about a client; without certificates, a listener asks for none. */
+interface KnownClient {
+  readonly address: boolean;
+  readonly certificate: boolean;
+}
+
+const ADDRESS: KnownClient = { address: true, certificate: true };
+const NO_ADDRESS: KnownClient = { address: false, certificate: true };
+const SAMPLED_ADDRESS: Need = { what: "the address of the client", supply: "set config.recorder.clientAddress" };
+const CERTIFICATE: Need = { what: "the client's certificate", supply: supplyOf("clientCertificate") };
+const TUNNEL: Need = { what: "the tunnel in which the client speaks", supply: "samples do not have it" };
+
+/** What is not known of `source`, or of this field of it. Every client has an address, so its presence is known. */
+function needsOfSource(field: string | undefined, { address, certificate }: KnownClient, presence: boolean): Need[] {
+  const isOf = (fields: ReadonlySet<string>): boolean => field === undefined || fields.has(field);
+  return [
+    ...(!address && !presence && isOf(OF_ADDRESS) ? [SAMPLED_ADDRESS] : []),
+    ...(!certificate && isOf(OF_CERTIFICATE) ? [CERTIFICATE] : []),
+    ...(isOf(OF_TUNNEL) ? [TUNNEL] : []),
+  ];
+}
+
+const OF_ADDRESS: ReadonlySet<string> = new Set<keyof SourceParts>([
+  "address",
+  "port",
+  "rawAddress",
+  "rawPort",
+  "unverifiedWorkload",
+]);
+const OF_CERTIFICATE: ReadonlySet<string> = new Set<keyof SourceParts>([
+  "identity",
+  "spiffeId",
+  "subjectAltNames",
+  "issuer",
+  "subject",
+  "subjectCn",
+  "certificate",
+]);
+const OF_TUNNEL: ReadonlySet<string> = new Set<keyof SourceParts>(["connectHeaders"]);
 const FIELDS: Need = { what: "the fields of the request", supply: "write -H 'name: value' for each" };
 const QUERY: Need = { what: "the query", supply: "write --url-query name=value for each parameter" };
 const SECRETS: Need = { what: "secrets in the target", supply: "write the URL with them" };
@@ -207,7 +262,7 @@ function aboutParameter(name: string, isPartly: boolean): Need {
 
 function aboutSource(field = "address"): Need {
   if (/^(raw)?(address|port)$/i.test(field)) return { what: "the client's address", supply: "write --source ADDRESS" };
-  return { what: "the client's certificate", supply: supplyOf("clientCertificate") };
+  return CERTIFICATE;
 }
 
 function aboutClient(kind: CredentialKind): Need {

@@ -36,7 +36,17 @@ const SAMPLES: readonly SampledRequest[] = [
   { ...BASE, weight: 20, target: "/api/items", method: "POST", contentLength: 100 },
 ];
 
+/** A client of the API whose upload has no announced length, one that asks for another protocol, and a WebSocket in HTTP/2. */
+const UPLOAD: readonly SampledRequest[] = [
+  { ...BASE, weight: 7, target: "/api/items", method: "POST", contentLength: "unknown" },
+];
+const OWN_PROTOCOL: readonly SampledRequest[] = [{ ...BASE, weight: 3, target: "/api/stream", upgrade: "own" }];
+const WEB_SOCKET: readonly SampledRequest[] = [
+  { ...BASE, weight: 4, target: "/api/live", version: "2", upgrade: "websocket" },
+];
+
 interface Site {
+  readonly frontend?: object;
   readonly bind?: object;
   readonly listener?: object;
   readonly shop?: object;
@@ -48,14 +58,14 @@ interface Site {
 const backends = [{ host: "10.0.0.1:80" }];
 const NEW = [{ host: "10.0.0.2:80" }];
 
-function site({ bind, listener, shop, admin, api, more = [] }: Site): object {
+function site({ frontend = {}, bind, listener, shop, admin, api, more = [] }: Site): object {
   const routes = [
     { name: "shop", backends, ...shop },
     { name: "admin", matches: [{ path: { pathPrefix: "/admin" } }], backends, ...admin },
     { name: "api", matches: [{ path: { pathPrefix: "/api" } }], backends, ...api },
     ...more,
   ];
-  return { binds: [{ port: 80, ...bind, listeners: [{ routes, ...listener }] }] };
+  return { frontendPolicies: { http: frontend }, binds: [{ port: 80, ...bind, listeners: [{ routes, ...listener }] }] };
 }
 
 const policies = (set: object): object => ({ policies: set });
@@ -64,6 +74,8 @@ const DENY_ADMIN = rules({ deny: 'request.path.startsWith("/admin/")' });
 const AUTHZ = policies({ extAuthz: { host: "10.0.0.9:80" } });
 const OTHER_AUTHZ = policies({ extAuthz: { host: "10.0.0.8:80" } });
 const keyed = (key: string): object => policies({ apiKey: { mode: "strict", keys: [{ key }] } });
+const limited = (maxBytes: number): object => policies({ buffer: { request: { maxBytes } } });
+const HTTP2 = [{ ...backends[0], policies: { http: { version: "HTTP/2.0" } } }];
 const byHeader = (name: string, value: string): object => ({
   name: "special",
   matches: [{ path: { pathPrefix: "/api" }, headers: [{ name, value: { exact: value } }] }],
@@ -73,7 +85,13 @@ const byHeader = (name: string, value: string): object => ({
 type Effect = { readonly [C in ChangeClass]?: number };
 
 /** What changes, from and to, and how many requests that concerns. */
-const CHANGES: readonly (readonly [title: string, before: Site, after: Site, effect: Effect])[] = [
+const CHANGES: readonly (readonly [
+  title: string,
+  before: Site,
+  after: Site,
+  effect: Effect,
+  samples?: readonly SampledRequest[],
+])[] = [
   ["nothing", {}, {}, {}],
   ["a rule denies a path", {}, { admin: DENY_ADMIN }, { refused: 10 }],
   ["the rule is gone", { admin: DENY_ADMIN }, {}, { granted: 10 }],
@@ -177,13 +195,53 @@ const CHANGES: readonly (readonly [title: string, before: Site, after: Site, eff
     { maybeRefused: 20 },
   ],
   ["a route by the value of a secret", {}, { more: [byHeader("x-api-key", "s3cret")] }, { unknown: 5 }],
+  ["a limit on bodies whose length is not announced", {}, { api: limited(10) }, { maybeRefused: 7 }, UPLOAD],
+  ["a lower limit on them", { api: limited(20) }, { api: limited(10) }, { unknown: 7 }, UPLOAD],
+  [
+    "the same limit, another backend",
+    { api: limited(20) },
+    { api: { ...limited(20), backends: NEW } },
+    { movedBackend: 7 },
+    UPLOAD,
+  ],
+  ["a limit on all bodies", {}, { frontend: { maxRequestBodySize: 10 } }, { maybeRefused: 7 }, UPLOAD],
+  [
+    "a rule about a body that is there",
+    {},
+    { api: rules({ deny: "size(request.body) > 0" }) },
+    { maybeRefused: 7 },
+    UPLOAD,
+  ],
+  ["a backend that cannot switch protocols", {}, { api: { backends: HTTP2 } }, { refused: 3 }, OWN_PROTOCOL],
+  ["a backend that can", {}, { api: { backends: HTTP2 } }, {}, WEB_SOCKET],
+  [
+    "WebSockets in HTTP/2 are requests like others",
+    {},
+    { api: rules({ allow: 'request.method == "POST"' }) },
+    { refused: 4 },
+    WEB_SOCKET,
+  ],
+  [
+    "a rule about the tunnel of the client",
+    {},
+    { api: rules({ deny: "size(source.connectHeaders) > 0" }) },
+    { maybeRefused: 4 },
+    WEB_SOCKET,
+  ],
+  [
+    "a rule about its certificate, in plaintext",
+    {},
+    { api: rules({ deny: "source.identity != null" }) },
+    {},
+    WEB_SOCKET,
+  ],
 ];
 
-async function impact(before: object, after: object): Promise<Impact> {
+async function impact(before: object, after: object, samples = SAMPLES): Promise<Impact> {
   const was = new Rehearsal(irOf(before), SETTINGS);
   const will = new Rehearsal(irOf(after), SETTINGS);
   try {
-    return await impactOf(SAMPLES, { rehearsal: was }, { rehearsal: will });
+    return await impactOf(samples, { rehearsal: was }, { rehearsal: will });
   } finally {
     was.close();
     will.close();
@@ -198,8 +256,8 @@ function effectOf({ classes }: Impact): Effect {
 
 test("the impact of changes with known effects", async (context) => {
   const shown: string[] = [];
-  for (const [title, before, after, effect] of CHANGES) {
-    const found = await impact(site(before), site(after));
+  for (const [title, before, after, effect, samples] of CHANGES) {
+    const found = await impact(site(before), site(after), samples);
     await context.test(title, () => assert.deepEqual(effectOf(found), effect));
     shown.push(`# ${title}\n${impactText(found)}`);
   }

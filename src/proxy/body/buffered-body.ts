@@ -137,6 +137,11 @@ export class BufferedBody implements IncomingBody, StageOutput, ArrivingBody {
     return this.#complete && !this.#lost ? this.#held.whole() : undefined;
   }
 
+  /** The most bytes that a reader waits for; 0 if none waits. */
+  get awaited(): number {
+    return Math.max(0, ...this.#waiters.map(({ limit }) => limit));
+  }
+
   get #complete(): boolean {
     return this.#ended || this.#replaced;
   }

@@ -28,7 +28,7 @@ export function sampleRequest(exchange: Arrived, recorder: Recorder): void {
 
 function sampleOf(exchange: Arrived, weight: number, sampler: Sampler, clientAddress: boolean): SampledRequest {
   const { bind, downstream, requestSide, startedAt } = exchange;
-  const { connection, hasForwarded, requestLength } = downstream;
+  const { connection, hasForwarded, requestLength, upgrade } = downstream;
   const { arrivedTarget, arrived } = requestSide;
   const parameters = bind.policies.credentials.parametersOf(arrivedTarget);
   const shown = redactFields(arrived.headers, NOTHING_HIDDEN, parameters);
@@ -52,7 +52,8 @@ function sampleOf(exchange: Arrived, weight: number, sampler: Sampler, clientAdd
     authority: arrived.authority,
     target: redactTarget(arrivedTarget, parameters),
     headers,
-    ...(requestLength > 0 && requestLength !== UNKNOWN_LENGTH && { contentLength: requestLength }),
+    ...(requestLength !== 0 && { contentLength: requestLength === UNKNOWN_LENGTH ? "unknown" : requestLength }),
+    ...(upgrade !== "" && { upgrade }),
     ...(clientAddress && { source: { address: connection.remoteAddress, port: connection.remotePort } }),
     ...(connection.tls !== undefined && connection.tls.serverName !== "" && { serverName: connection.tls.serverName }),
   };

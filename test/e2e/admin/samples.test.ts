@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
-import { createServer } from "node:http";
+import { createServer, request } from "node:http";
+import { connect } from "node:http2";
 import type { AddressInfo } from "node:net";
 import { after, before, test } from "node:test";
 import type { SampledRequest } from "../../../src/recorder/sample.ts";
@@ -84,6 +85,34 @@ test("a sample is the head as it arrived, before policies changed it, with secre
     const field = value(name);
     assert.ok(field !== undefined && "digest" in field && field.digest.length === 22, name);
   }
+});
+
+test("a sample says that a body of any length follows, and to which protocols the client offers to switch", async () => {
+  const address = `http://127.0.0.1:${gateway.port()}`;
+  const chunked = request(`${address}/shop/upload`, { method: "POST" });
+  chunked.write("one");
+  chunked.end("two");
+  const [answered] = await once(chunked, "response");
+  await once(answered.resume(), "end");
+  await fetch(`${address}/shop/sized`, { method: "POST", body: "five!" }).then((response) => response.text());
+  const upgrade = request(`${address}/shop/live`, { headers: { connection: "upgrade", upgrade: "websocket" } });
+  upgrade.end();
+  const [refused] = await once(upgrade, "response");
+  await once(refused.resume(), "end");
+  const h2 = connect(address);
+  const stream = h2.request({ ":method": "POST", ":path": "/shop/h2" });
+  stream.end("bytes");
+  await once(stream.resume(), "end");
+  h2.close();
+  const { all } = await samples();
+  const of = (path: string) => {
+    const { contentLength, upgrade } = all.find(({ target }) => target === path) ?? {};
+    return { contentLength, upgrade };
+  };
+  assert.deepEqual(of("/shop/upload"), { contentLength: "unknown", upgrade: undefined });
+  assert.deepEqual(of("/shop/sized"), { contentLength: 5, upgrade: undefined });
+  assert.deepEqual(of("/shop/live"), { contentLength: undefined, upgrade: "websocket" });
+  assert.deepEqual(of("/shop/h2"), { contentLength: "unknown", upgrade: undefined });
 });
 
 test("samples stand for all requests of their route, and for those without one", async () => {
