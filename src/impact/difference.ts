@@ -87,8 +87,8 @@ function casesOf({ possible }: Decisions): readonly Case[] {
   for (const { decision, chosen } of possible) {
     const values = new Map<string, unknown>();
     let share = 1;
-    for (const [name, { route, value, share: shareOf }] of chosen) {
-      if (route === undefined) values.set(choiceOf(name, decision), value);
+    for (const [name, { route, policy, value, share: shareOf }] of chosen) {
+      if (route === undefined) values.set(choiceOf(name, policy), value);
       else share *= shareOf(value);
     }
     const key = JSON.stringify([...values]);
@@ -103,15 +103,8 @@ function casesOf({ possible }: Decisions): readonly Case[] {
 const OF_POLICY = " of ";
 
 /** A decision of a service or about a credential is the same on both sides only if the policies are the same that ask for it. */
-function choiceOf(name: string, { effective = {}, ofRoute = {} }: Decision): string {
-  if (name.startsWith(CONDITION)) return name;
-  const place = name.slice(withoutPlace(name).length + 1);
-  const policies = new Map(Object.entries(effective)).get(place);
-  if (policies === undefined) return name;
-  const kind = withoutPlace(name);
-  // Other keys or passwords are another policy too.
-  const secret = place === "route" ? new Map<string, unknown>(Object.entries(ofRoute)).get(kind) : undefined;
-  return `${name}${OF_POLICY}${JSON.stringify([policies[kind], secret])}`;
+function choiceOf(name: string, policy: string | undefined): string {
+  return policy === undefined ? name : `${name}${OF_POLICY}${policy}`;
 }
 
 function agree(some: ReadonlyMap<string, unknown>, others: ReadonlyMap<string, unknown>): boolean {
