@@ -200,9 +200,10 @@ function classOf(before: Decision, after: Decision, parts: readonly string[]): D
 /** A route that has no name is called by its position, which changes when another one comes before it. */
 const BY_POSITION = /\/route\d+$/;
 
-function isSameRoute({ route = "", match }: Decision, after: Decision): boolean {
+function isSameRoute({ route = "", path }: Decision, after: Decision): boolean {
   if (route === after.route) return true;
-  return match === after.match && BY_POSITION.test(route) && BY_POSITION.test(after.route ?? "");
+  const isSamePath = path?.type === after.path?.type && path?.value === after.path?.value;
+  return isSamePath && BY_POSITION.test(route) && BY_POSITION.test(after.route ?? "");
 }
 
 /** What the backend, or else the client, would see of a difference. */

@@ -117,9 +117,10 @@ export class Choices {
   begin(given: Given, isPartly = false): void {
     this.#given = given;
     this.#mayHaveCredentials = isPartly;
-    this.asked.clear();
-    this.needs.clear();
-    this.unknownClients.clear();
+    // Most runs ask nothing, and `clear` allocates.
+    if (this.asked.size > 0) this.asked.clear();
+    if (this.needs.size > 0) this.needs.clear();
+    if (this.unknownClients.size > 0) this.unknownClients.clear();
   }
 
   /** What is assumed about a fact that is asked for now; undefined: nothing. */

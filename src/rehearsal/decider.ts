@@ -35,8 +35,8 @@ export interface Decision {
   readonly refused: boolean;
   /** `<namespace>/<name>` */
   readonly route?: string;
-  /** The conditions of the route that the request meets, as a text to compare. */
-  readonly match?: string;
+  /** The path condition of the route that the request meets. */
+  readonly path?: { readonly type: string; readonly value: string };
   /** The one that gets the request. */
   readonly backend?: string;
   /** Of the gateway's own response; absent if the backend responds, or for a connection that is closed. */
@@ -277,7 +277,7 @@ function decided(exchange: Exchange, call: UnsentCall, client: DecidingClient): 
   const { route, match, backend } = selected;
   const place = {
     ...(route !== undefined && { route: route.label }),
-    ...(match !== undefined && { match: `${match.path.type} ${match.path.value}` }),
+    ...(match !== undefined && { path: match.path }),
   };
   if (call.isReady && backend !== undefined) {
     const { method, path, search, authority, headers } = request;

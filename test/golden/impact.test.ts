@@ -237,6 +237,18 @@ const CHANGES: readonly (readonly [
     { api: rules({ deny: 'string(request.body).contains("<script")' }) },
     { maybeRefused: 20 },
   ],
+  [
+    "a rule about the values of all fields",
+    {},
+    { shop: rules({ deny: 'request.headers.exists(name, request.headers[name].contains("old="))' }) },
+    { maybeRefused: 40 },
+  ],
+  [
+    "a rule about a secret whose name is written in upper case",
+    {},
+    { shop: rules({ deny: 'request.headers["Cookie"].contains("old=")' }) },
+    { maybeRefused: 40 },
+  ],
   ["a route by the value of a secret", {}, { more: [byHeader("x-api-key", "s3cret")] }, { unknown: 5 }],
   ["a limit on bodies whose length is not announced", {}, { api: limited(10) }, { maybeRefused: 7 }, UPLOAD],
   ["a lower limit on them", { api: limited(20) }, { api: limited(10) }, { unknown: 7 }, UPLOAD],
