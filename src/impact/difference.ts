@@ -3,6 +3,7 @@
  * may turn out is compared with the same way on the other side: a token that is valid before is valid after.
  */
 import type { ErrorCode } from "../base/errors.ts";
+import { fieldsOf as fieldsOfJson, jsonOf } from "../base/fields.ts";
 import { ASSUMPTIONS, CONDITION, isAssumption, withoutPlace } from "../rehearsal/assumptions.ts";
 import { CHANGING_FIELDS } from "../rehearsal/changing-fields.ts";
 import type { DecidedHead, Decision, Decisions, PossibleDecision } from "../rehearsal/decider.ts";
@@ -87,8 +88,8 @@ function casesOf({ possible }: Decisions): readonly Case[] {
   for (const { decision, chosen } of possible) {
     const values = new Map<string, unknown>();
     let share = 1;
-    for (const [name, { route, value, share: shareOf }] of chosen) {
-      if (route === undefined) values.set(choiceOf(name, decision), value);
+    for (const [name, { route, policy, value, share: shareOf }] of chosen) {
+      if (route === undefined) values.set(choiceOf(name, policy), value);
       else share *= shareOf(value);
     }
     const key = JSON.stringify([...values]);
@@ -103,15 +104,8 @@ function casesOf({ possible }: Decisions): readonly Case[] {
 const OF_POLICY = " of ";
 
 /** A decision of a service or about a credential is the same on both sides only if the policies are the same that ask for it. */
-function choiceOf(name: string, { effective = {}, ofRoute = {} }: Decision): string {
-  if (name.startsWith(CONDITION)) return name;
-  const place = name.slice(withoutPlace(name).length + 1);
-  const policies = new Map(Object.entries(effective)).get(place);
-  if (policies === undefined) return name;
-  const kind = withoutPlace(name);
-  // Other keys or passwords are another policy too.
-  const secret = place === "route" ? new Map<string, unknown>(Object.entries(ofRoute)).get(kind) : undefined;
-  return `${name}${OF_POLICY}${JSON.stringify([policies[kind], secret])}`;
+function choiceOf(name: string, policy: string | undefined): string {
+  return policy === undefined ? name : `${name}${OF_POLICY}${policy}`;
 }
 
 function agree(some: ReadonlyMap<string, unknown>, others: ReadonlyMap<string, unknown>): boolean {
@@ -207,9 +201,10 @@ function classOf(before: Decision, after: Decision, parts: readonly string[]): D
 /** A route that has no name is called by its position, which changes when another one comes before it. */
 const BY_POSITION = /\/route\d+$/;
 
-function isSameRoute({ route = "", match }: Decision, after: Decision): boolean {
+function isSameRoute({ route = "", path }: Decision, after: Decision): boolean {
   if (route === after.route) return true;
-  return match === after.match && BY_POSITION.test(route) && BY_POSITION.test(after.route ?? "");
+  const isSamePath = path?.type === after.path?.type && path?.value === after.path?.value;
+  return isSamePath && BY_POSITION.test(route) && BY_POSITION.test(after.route ?? "");
 }
 
 /** What the backend, or else the client, would see of a difference. */
@@ -258,12 +253,25 @@ function fieldsOf(before: readonly string[], after: readonly string[], id?: stri
     const values = new Map<string, string>();
     for (let i = 0; i < list.length; i += 2) {
       const name = (list[i] as string).toLowerCase();
-      const value = list[i + 1] === own ? "" : list[i + 1];
-      if (!CHANGING_FIELDS.has(name)) values.set(name, `${values.get(name) ?? ""}\n${value}`);
+      const value = list[i + 1] ?? "";
+      const shown = value === own ? "" : withoutTimes(value);
+      if (!CHANGING_FIELDS.has(name)) values.set(name, `${values.get(name) ?? ""}\n${shown}`);
     }
     return values;
   };
   const was = valuesIn(before, id);
   const will = valuesIn(after, newId);
   return [...new Set([...was.keys(), ...will.keys()])].filter((name) => was.get(name) !== will.get(name)).sort();
+}
+
+/** Claims that differ each time a token is made. */
+const OF_TIME: ReadonlySet<string> = new Set(["exp", "iat", "jti", "nbf"]);
+
+/** The claims of a token that the gateway has signed: its times and signature differ each time. Other values are returned as they are. */
+function withoutTimes(value: string): string {
+  const [, header = "", payload = ""] = /^Bearer ([\w-]+)\.([\w-]+)\.[\w-]+$/.exec(value) ?? [];
+  const read = (part: string): [string, unknown][] =>
+    Object.entries(fieldsOfJson(jsonOf(Buffer.from(part, "base64url").toString())));
+  const claims = read(payload).filter(([name]) => !OF_TIME.has(name));
+  return header === "" ? value : JSON.stringify([read(header), claims]);
 }

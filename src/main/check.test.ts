@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
@@ -8,9 +8,12 @@ import { Ajv2020 } from "ajv/dist/2020.js";
 import { stringify } from "yaml";
 import { appRoot } from "../base/app-root.ts";
 import { invokeProgram } from "../cli/fixtures/invoke.ts";
+import { loadConfig } from "../config/load.ts";
 import type { SampledRequest } from "../recorder/sample.ts";
-import { sampleFileText } from "../recorder/sample-file.ts";
+import { type SampledConfiguration, sampleFileText } from "../recorder/sample-file.ts";
+import { sensitiveHeaders } from "../trace/redaction.ts";
 import { tracegate } from "./commands.ts";
+import { fingerprintOf } from "./fingerprint.ts";
 
 let folder = "";
 before(async () => {
@@ -496,8 +499,24 @@ const SAMPLED: SampledRequest = {
   source: { address: "192.0.2.7", port: 40_000 },
 };
 
+function configurationOf(text: string): SampledConfiguration {
+  const loaded = loadConfig({ kind: "text", text }, {});
+  assert.ok(loaded.ok);
+  return fingerprintOf(loaded.ir, sensitiveHeaders(loaded.config.sensitiveHeaders));
+}
+
 /** What the change of the route `all` to these policies and this backend does to sampled requests. */
 async function impact(route: object, samples: readonly Partial<SampledRequest>[], ...args: readonly string[]) {
+  return await impactTakenWith(undefined, route, samples, ...args);
+}
+
+/** The same, with samples of a gateway that had another configuration. */
+async function impactTakenWith(
+  taken: string | undefined,
+  route: object,
+  samples: readonly Partial<SampledRequest>[],
+  ...args: readonly string[]
+) {
   const [old, changed, sampled] = ["old.yaml", "new.yaml", "samples.jsonl"].map((name) => join(folder, name));
   assert.ok(old !== undefined && changed !== undefined && sampled !== undefined);
   const [first, ...others] = ROUTES;
@@ -509,7 +528,7 @@ async function impact(route: object, samples: readonly Partial<SampledRequest>[]
     sampled,
     sampleFileText(
       samples.map((each) => ({ ...SAMPLED, ...each })),
-      1,
+      { generation: 1, configuration: configurationOf(taken ?? (await readFile(old, "utf8"))) },
     ),
   );
   const command = ["check", "-f", changed, "--before", old, "--impact", sampled, ...args];
@@ -542,6 +561,38 @@ Of ≈ 82 requests (3 samples)
   const json = await impact({ policies }, samples, "-o", "json", "--fail-on", "refused");
   assert.equal(json.code, 1);
   assert.deepEqual(JSON.parse(json.stdout).impact.classes.refused, { requests: 2, samples: 1 });
+});
+
+test("--impact warns of samples that were taken with another configuration than that of --before", async () => {
+  const site = (...routes: readonly object[]): string =>
+    stringify({ binds: [{ port: 8080, listeners: [{ name: "web", routes }] }] });
+  const [first, ...others] = ROUTES;
+  const warned = async (taken: string, ...args: readonly string[]) => {
+    const { code, stdout, stderr } = await impactTakenWith(taken, {}, [{}], ...args);
+    assert.equal(stderr, "");
+    return { code, stdout };
+  };
+  const same = await warned(site(...ROUTES));
+  assert.match(same.stdout, /^valid: /);
+  const renamed = await warned(site({ ...first, name: "shop" }, ...others));
+  assert.equal(renamed.code, 0);
+  assert.match(
+    renamed.stdout,
+    /^samples\.jsonl: warning: old\.yaml is not the configuration with which these samples were taken: it lacks the routes default\/shop, it has more routes: default\/all; name the file that was in effect by --before, or ask the gateway itself: --impact http:\/\/localhost:15000\n/,
+  );
+  assert.match(renamed.stdout, /do not change/);
+  const changed = site({ ...first, backends: [{ host: "127.0.0.1:9200" }] }, ...others);
+  const strict = await warned(changed, "--strict");
+  assert.equal(strict.code, 1);
+  assert.match(strict.stdout, /error: .*its routes have the same names, and something else differs;/);
+  const { diagnostics } = JSON.parse((await warned(changed, "-o", "json")).stdout);
+  assert.deepEqual(
+    diagnostics.map(({ severity, message }: { severity: string; message: string }) => [
+      severity,
+      /not the configuration/.test(message),
+    ]),
+    [["warning", true]],
+  );
 });
 
 test("--impact without what it needs says so", async () => {

@@ -9,8 +9,7 @@ import { type ConfigSource, type LoadResult, locating, rereadable } from "../con
 import { readText } from "../config/parse/inputs.ts";
 import { type Impact, impactOf } from "../impact/impact.ts";
 import { changesIn, impactText } from "../impact/impact-text.ts";
-import type { SampledRequest } from "../recorder/sample.ts";
-import { readSampleFile } from "../recorder/sample-file.ts";
+import { readSampleFile, type SampleFile } from "../recorder/sample-file.ts";
 import { readCases } from "../rehearsal/cases/read-cases.ts";
 import { runCases, type Verdict } from "../rehearsal/cases/run-cases.ts";
 import { type Locate, placed } from "../rehearsal/explanation.ts";
@@ -26,7 +25,8 @@ import {
   renderReport,
   summaryText,
 } from "./check-report.ts";
-import { rehearsalOf, rehearse } from "./explain.ts";
+import { rehearse, type ValidConfiguration, validConfiguration } from "./explain.ts";
+import { differenceBetween, fingerprintOf } from "./fingerprint.ts";
 
 export type CheckFormat = "text" | "json" | "junit" | "github";
 
@@ -69,11 +69,14 @@ export async function check(
     const { samples, before } = impact;
     const found =
       before === undefined
-        ? await impactAt(samples, source, context)
+        ? { impact: await impactAt(samples, source, context), diagnostics: [] }
         : await impactOn(samples, before, { loaded, locate: locating(file, context.env) }, context);
-    const ok = !changesIn(found, impact.failOn);
-    if (output === "json") await writeJson(context, { ...report, ok, impact: found });
-    else await print(`${RENDER[output](report)}${impactText(found)}`);
+    const diagnostics = [...report.diagnostics, ...found.diagnostics];
+    const plain = { ...report, diagnostics };
+    const whole = strict ? strictly(plain) : plain;
+    const ok = whole.ok && !changesIn(found.impact, impact.failOn);
+    if (output === "json") await writeJson(context, { ...whole, ok, impact: found.impact });
+    else await print(`${RENDER[output](whole)}${impactText(found.impact)}`);
     return ok ? 0 : 1;
   }
   const cases = expect === undefined || !loaded.ok ? undefined : casesOf(expect, loaded, context);
@@ -121,23 +124,43 @@ function inConfiguration(verdict: Verdict, locate: Locate): Verdict {
   return { ...verdict, failures };
 }
 
-/** What the change would do to the requests of a file of samples. */
+/** What the change would do to the requests of a file of samples, and a warning if `before` is not the configuration that they were taken with. */
 async function impactOn(
   samples: string,
   before: string,
-  { loaded, locate }: { readonly loaded: Extract<LoadResult, { ok: true }>; readonly locate: Locate },
+  { loaded, locate }: { readonly loaded: ValidConfiguration; readonly locate: Locate },
   { env }: Context,
-): Promise<Impact> {
-  const requests = readSamples(samples);
+): Promise<{ readonly impact: Impact; readonly diagnostics: readonly Diagnostic[] }> {
+  const taken = readSamples(samples);
   const file = rereadable({ kind: "file", path: before });
-  const rehearsal = await rehearsalOf(file, env, before);
+  const old = await validConfiguration(file, env, before);
+  const rehearsal = rehearse(old, env);
   const after = rehearse(loaded, env);
   try {
-    return await impactOf(requests, { rehearsal, locate: locating(file, env) }, { rehearsal: after, locate });
+    const sides = [
+      { rehearsal, locate: locating(file, env) },
+      { rehearsal: after, locate },
+    ] as const;
+    const impact = await impactOf(taken.samples, ...sides);
+    const known = fingerprintOf(old.ir, sensitiveHeaders(old.config.sensitiveHeaders));
+    const difference = differenceBetween(taken.configuration, known);
+    return { impact, diagnostics: difference === undefined ? [] : [otherConfiguration(samples, before, difference)] };
   } finally {
     rehearsal.close();
     after.close();
   }
+}
+
+function otherConfiguration(samples: string, before: string, difference: string): Diagnostic {
+  return {
+    severity: "warning",
+    file: samples,
+    line: 0,
+    column: 0,
+    path: "",
+    message: `${before} is not the configuration with which these samples were taken: ${difference}`,
+    remedy: "name the file that was in effect by --before, or ask the gateway itself: --impact http://localhost:15000",
+  };
 }
 
 /** What the configuration in place of the one in effect would do to the requests that a gateway has sampled. */
@@ -153,7 +176,7 @@ async function impactAt(url: string, source: ConfigSource, { signal }: Context):
   }
 }
 
-function readSamples(file: string): readonly SampledRequest[] {
+function readSamples(file: string): SampleFile {
   try {
     return readSampleFile(readText(file));
   } catch (error) {

@@ -2,7 +2,7 @@ import { printExplanation } from "../cli/explain/print.ts";
 import { asUsage, questionOf } from "../cli/explain/words.ts";
 import type { Context } from "../cli/runner/context.ts";
 import { CliError } from "../cli/runner/errors.ts";
-import { type ConfigSource, loadConfig, locating, rereadable } from "../config/load.ts";
+import { type ConfigSource, type LoadResult, loadConfig, locating, rereadable } from "../config/load.ts";
 import { loadWithResources } from "../config/load-thread.ts";
 import type { Settings } from "../config/settings.ts";
 import type { Ir } from "../ir/ir.ts";
@@ -40,18 +40,24 @@ export async function explainFile(options: ExplainOptions, context: Context): Pr
   }
 }
 
-/** A rehearsal of the configuration, which the caller closes. `name`: of what is not valid. */
-export async function rehearsalOf(
+/** A rehearsal of the configuration, which the caller closes. */
+async function rehearsalOf(source: ConfigSource, env: Context["env"]): Promise<Rehearsal> {
+  return rehearse(await validConfiguration(source, env, "the configuration"), env);
+}
+
+/** A valid configuration with the documents behind its URLs. `name`: of one that is not valid. */
+export async function validConfiguration(
   source: ConfigSource,
   env: Context["env"],
-  name = "the configuration",
-): Promise<Rehearsal> {
+  name: string,
+): Promise<ValidConfiguration> {
   const store = ResourceStore.ofFile();
-  const loaded = await loadWithResources((known) => store.obeying(loadConfig(source, env, known)), store);
-  if (!loaded.ok)
-    throw new CliError("failure", `${name} is not valid\n${formatDiagnostics(loaded.diagnostics).trimEnd()}`);
-  return rehearse(loaded, env);
+  const found = await loadWithResources((known) => store.obeying(loadConfig(source, env, known)), store);
+  if (found.ok) return found;
+  throw new CliError("failure", `${name} is not valid\n${formatDiagnostics(found.diagnostics).trimEnd()}`);
 }
+
+export type ValidConfiguration = Extract<LoadResult, { readonly ok: true }>;
 
 /** A rehearsal of a configuration, which the caller closes. */
 export function rehearse(

@@ -28,6 +28,7 @@ import { type CpuProfile, heapProfile, startCpuProfile } from "../worker/profile
 import type { Supervisor } from "../worker/supervisor.ts";
 import { StreamGone, TooManyTraces } from "../worker/trace-hub.ts";
 import { dumpIr, dumpSettings } from "./config-dump.ts";
+import { fingerprintOf } from "./fingerprint.ts";
 import { certificateMetrics, documentMetrics, endpointMetrics } from "./gateway-metrics.ts";
 import type { Impacts } from "./impacts.ts";
 import { versionInfo } from "./version.ts";
@@ -139,7 +140,11 @@ export function makePlane(gateway: PlaneSource): AdminPlane {
       return located(recordsOf(gateway).find({ ...query, where: condition }), gateway);
     },
     requestsOf: (id) => located(recordsOf(gateway).withId(id), gateway),
-    samples: (since) => sampleFileText(impactsOf(gateway).samples(since), gateway.status.generation),
+    samples(since) {
+      const { generation } = gateway.status;
+      const configuration = fingerprintOf(unpackIr(gateway.configuration), hidden);
+      return sampleFileText(impactsOf(gateway).samples(since), { generation, configuration });
+    },
     async configDump() {
       const [endpoints, calls] = await Promise.all([supervisor.endpoints(), supervisor.backendCalls()]);
       const ir = unpackIr(gateway.configuration);

@@ -83,11 +83,12 @@ export function compilePolicies(
   const created = new Map<RequestPolicyKey, CompiledPolicy>();
   const effective: Record<string, unknown> = { ...NONE_EFFECTIVE };
   for (const kind of kinds) {
-    if (set[kind] === undefined) continue;
+    const config = set[kind];
+    if (config === undefined) continue;
     const bind = prepareKind(kind, set, phase, environment.cel);
     if (bind !== undefined && !isSetting(kind)) {
       const deps = { ...environment, phase, identity: `${phase} ${owner} ${kind}` };
-      created.set(kind, { kind, phase, ...bind(environment.rehearsed?.(deps, kind) ?? deps) });
+      created.set(kind, { kind, phase, ...bind(environment.rehearsed?.(deps, kind, config) ?? deps) });
     }
     effective[traceKeyOf(kind)] = traceView(kind, set, environment.hidden);
   }

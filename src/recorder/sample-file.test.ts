@@ -21,15 +21,22 @@ const SAMPLE: SampledRequest = {
   serverName: "shop.example",
 };
 
+const CONFIGURATION = { digest: "0123456789abcdef", routes: ["default/shop"] };
+const textOf = (samples: readonly SampledRequest[]): string =>
+  sampleFileText(samples, { generation: 3, configuration: CONFIGURATION });
+
 test("what is written is read again", () => {
-  assert.deepEqual(readSampleFile(sampleFileText([SAMPLE, SAMPLE], 3)), [SAMPLE, SAMPLE]);
-  assert.deepEqual(readSampleFile(sampleFileText([], 1)), []);
+  assert.deepEqual(readSampleFile(textOf([SAMPLE, SAMPLE])), {
+    configuration: CONFIGURATION,
+    samples: [SAMPLE, SAMPLE],
+  });
+  assert.deepEqual(readSampleFile(textOf([])).samples, []);
   const upgrade: SampledRequest = { ...SAMPLE, contentLength: "unknown", upgrade: "websocket" };
-  assert.deepEqual(readSampleFile(sampleFileText([upgrade], 1)), [upgrade]);
+  assert.deepEqual(readSampleFile(textOf([upgrade])).samples, [upgrade]);
 });
 
 test("a file that is something else, of another format, cut short or changed is refused with the reason", () => {
-  const text = sampleFileText([SAMPLE, SAMPLE], 3);
+  const text = textOf([SAMPLE, SAMPLE]);
   const changed = (change: object): string => {
     const [header = "", line = ""] = text.split("\n");
     return `${header}\n${line}\n${JSON.stringify({ ...SAMPLE, ...change })}\n`;
@@ -39,6 +46,7 @@ test("a file that is something else, of another format, cut short or changed is 
     ["binds: []\n", /does not begin with the header/],
     [text.replace('"sampleFile":1', '"sampleFile":2'), /has format 2, and this version reads 1/],
     [text.slice(0, text.lastIndexOf("\n", text.length - 2) + 1), /has 1 samples and should have 2: it was cut short/],
+    [text.replace('"digest"', '"other"'), /does not say with which configuration it was taken/],
     [`${text.trimEnd().slice(0, -5)}\n`, /line 3 is not a sample: it is no object/],
     [changed({ version: "3" }), /line 3 is not a sample: version/],
     [changed({ headers: [{ name: "a" }] }), /line 3 is not a sample: headers/],

@@ -17,8 +17,17 @@ export interface SampleFileHeader {
   readonly samples: number;
   /** Number of the configuration that was in effect when the file was written. */
   readonly generation: number;
+  readonly configuration: SampledConfiguration;
   /** What samples have in place of secret values. */
   readonly redacted: typeof IN_PLACE;
+}
+
+/** What tells the configuration that was in effect from others. */
+export interface SampledConfiguration {
+  /** Of all but its secrets. */
+  readonly digest: string;
+  /** Names of its HTTP routes, `<namespace>/<name>`. */
+  readonly routes: readonly string[];
 }
 
 const IN_PLACE = {
@@ -26,12 +35,16 @@ const IN_PLACE = {
   parameters: REDACTED,
 } as const;
 
-export function sampleFileText(samples: readonly SampledRequest[], generation: number): string {
+export function sampleFileText(
+  samples: readonly SampledRequest[],
+  { generation, configuration }: Pick<SampleFileHeader, "configuration" | "generation">,
+): string {
   const header: SampleFileHeader = {
     sampleFile: SAMPLE_FILE_FORMAT,
     tracegate: packageVersion(),
     samples: samples.length,
     generation,
+    configuration,
     redacted: IN_PLACE,
   };
   return [header, ...samples].map((line) => `${JSON.stringify(line)}\n`).join("");
@@ -40,12 +53,18 @@ export function sampleFileText(samples: readonly SampledRequest[], generation: n
 /** A file that is not one of samples; the message says which line is wrong, and why. */
 export class BadSampleFile extends Error {}
 
-/** The samples of a file. Throws BadSampleFile. */
-export function readSampleFile(text: string): readonly SampledRequest[] {
+/** What a file of samples says. */
+export interface SampleFile {
+  readonly configuration: SampledConfiguration;
+  readonly samples: readonly SampledRequest[];
+}
+
+/** Throws BadSampleFile. */
+export function readSampleFile(text: string): SampleFile {
   const lines = text.split("\n");
   if (lines.at(-1) === "") lines.pop();
   const [first = "", ...others] = lines;
-  const { sampleFile, samples } = fieldsOf(jsonOf(first));
+  const { sampleFile, samples, configuration } = fieldsOf(jsonOf(first));
   if (typeof sampleFile !== "number")
     throw new BadSampleFile(
       "it does not begin with the header of a file of samples; take one by GET /samples of the admin server",
@@ -54,12 +73,20 @@ export function readSampleFile(text: string): readonly SampledRequest[] {
     throw new BadSampleFile(`it has format ${sampleFile}, and this version reads ${SAMPLE_FILE_FORMAT}; take it again`);
   if (samples !== others.length)
     throw new BadSampleFile(`it has ${others.length} samples and should have ${samples}: it was cut short`);
-  return others.map((line, i) => {
+  if (!isConfiguration(configuration))
+    throw new BadSampleFile("it does not say with which configuration it was taken; take it again");
+  const read = others.map((line, i) => {
     const sample = jsonOf(line);
     const wrong = wrongIn(sample);
     if (wrong !== undefined) throw new BadSampleFile(`line ${i + 2} is not a sample: ${wrong}`);
     return sample as SampledRequest;
   });
+  return { configuration, samples: read };
+}
+
+function isConfiguration(value: unknown): value is SampledConfiguration {
+  const { digest, routes } = fieldsOf(value);
+  return isText(digest) && Array.isArray(routes) && routes.every(isText);
 }
 
 const isText = (value: unknown): boolean => typeof value === "string";

@@ -1,3 +1,4 @@
+import { hash } from "node:crypto";
 import { GatewayError } from "../base/errors.ts";
 import { REDACTED } from "../base/redaction.ts";
 import type { Need } from "../cel/index.ts";
@@ -44,6 +45,22 @@ export interface Asked {
   readonly others: readonly unknown[];
   /** Share of requests that get the value, by the weights of backends; 1 for services. */
   readonly share: (value: unknown) => number;
+  /** Of the policy that asks, with its secrets: the same for policies that are alike. Absent: chance or a fact is asked for. */
+  readonly policy?: string;
+}
+
+/** Digests of policies, made when one asks. */
+class PolicyDigests {
+  readonly #known = new WeakMap<object, string>();
+
+  of(config: object): string {
+    let digest = this.#known.get(config);
+    if (digest === undefined) {
+      digest = hash("sha256", JSON.stringify(config));
+      this.#known.set(config, digest);
+    }
+    return digest;
+  }
 }
 
 /** Runs about one request: with more choices, the rest is left out. */
@@ -70,6 +87,8 @@ function namesOf(backends: Split["backends"]): string[] {
   });
 }
 
+const NO_POLICY = {};
+
 /** For callouts whose response no policy decides by: mirrors ignore it, and `backendAuth` takes a token from it. */
 const TOKEN: AssumedResponse = {
   headers: { "content-type": "application/json" },
@@ -81,8 +100,11 @@ export class Choices {
   #given: Given = {};
   /** What this run was asked, in order. */
   readonly asked = new Map<string, Asked>();
+  readonly #digests = new PolicyDigests();
+  /** The policy whose service decides about the connection of the request. */
+  networkPolicy: object = NO_POLICY;
   /** For services that no policy of requests calls. */
-  readonly answers = this.#answersAt();
+  readonly answers = this.#answersAt(() => this.networkPolicy);
   /** What is not known in this run, though something depends on it; by what depends on it, and what it is. */
   readonly needs = new Map<string, Lack>();
 
@@ -95,9 +117,10 @@ export class Choices {
   begin(given: Given, isPartly = false): void {
     this.#given = given;
     this.#mayHaveCredentials = isPartly;
-    this.asked.clear();
-    this.needs.clear();
-    this.unknownClients.clear();
+    // Most runs ask nothing, and `clear` allocates.
+    if (this.asked.size > 0) this.asked.clear();
+    if (this.needs.size > 0) this.needs.clear();
+    if (this.unknownClients.size > 0) this.unknownClients.clear();
   }
 
   /** What is assumed about a fact that is asked for now; undefined: nothing. */
@@ -129,33 +152,35 @@ export class Choices {
   }
 
   /** Binds a policy to choices that are its own: `extAuthz@route`. */
-  readonly rehearsed = (deps: PolicyDeps, key: string): PolicyDeps => {
+  readonly rehearsed = (deps: PolicyDeps, key: string, config: object): PolicyDeps => {
     const place = isShadowKey(key) ? "shadow" : deps.phase;
-    const answers = this.#answersAt(place);
+    const answers = this.#answersAt(() => config, place);
     return {
       ...deps,
       callouts: (target, policies) => deps.callouts(target, policies).answeredBy(answers),
-      assumedCredential: this.#credentialAt(place),
+      assumedCredential: this.#credentialAt(place, config),
     };
   };
 
-  /** Responds in place of services. `place`: that of the calling policy; undefined for policies of connections. */
-  #answersAt(place?: string): CalloutAnswers {
+  /** Responds in place of services. `asking`: the policy that calls. `place`: where it is; undefined for policies of connections. */
+  #answersAt(asking: () => object, place?: string): CalloutAnswers {
+    const choose = <Name extends AssumptionName>(
+      name: Name,
+      values: readonly NonNullable<Assumptions[Name]>[],
+    ): NonNullable<Assumptions[Name]> => this.#choose(name, values, asking(), place);
     return {
       http: (scope) => {
         const service = AUTHORIZERS[scope ?? ""];
-        return service === undefined ? httpOf(TOKEN) : authzHttp(this.#choose(service, ["allow", "deny"], place));
+        return service === undefined ? httpOf(TOKEN) : authzHttp(choose(service, ["allow", "deny"]));
       },
       unary: (scope) => {
         const service = AUTHORIZERS[scope ?? ""];
-        if (service !== undefined) return authzMessage(this.#choose(service, ["allow", "deny"], place));
-        return scope === "rate_limit"
-          ? rateLimitMessage(this.#choose("remoteRateLimit", ["under", "over"], place))
-          : undefined;
+        if (service !== undefined) return authzMessage(choose(service, ["allow", "deny"]));
+        return scope === "rate_limit" ? rateLimitMessage(choose("remoteRateLimit", ["under", "over"])) : undefined;
       },
       // Only processing services are called by streams.
       stream: (events) => {
-        const value = this.#choose("extProc", ["allow", "fail"], place);
+        const value = choose("extProc", ["allow", "fail"]);
         if (value === "fail")
           throw new GatewayError("TG_UPSTREAM_FAILED", undefined, new Error("the service is assumed to fail"));
         return new AssumedProcessor(value, events);
@@ -164,13 +189,18 @@ export class Choices {
   }
 
   /** A credential that is redacted, or may be there, is a choice; one that is assumed is taken for that, whatever the request has. */
-  #credentialAt(place: string): AssumeCredential {
+  #credentialAt(place: string, asking: object): AssumeCredential {
     return (kind, presented, headers) => {
       const text = presented ?? getHeader(headers, kind === "oidc" ? "cookie" : "authorization") ?? "";
       const [, given] = this.#givenFor(kind, place);
       const mayBeThere = text === "" && this.#mayHaveCredentials;
       if (given === undefined && !text.includes(REDACTED) && !mayBeThere) return undefined;
-      const value = this.#choose(kind, mayBeThere ? ["valid", "invalid", "missing"] : ["valid", "invalid"], place);
+      const value = this.#choose(
+        kind,
+        mayBeThere ? ["valid", "invalid", "missing"] : ["valid", "invalid"],
+        asking,
+        place,
+      );
       if (value === "missing") return undefined;
       if (value !== "valid") return value;
       this.unknownClients.set(kind === "oidc" ? "jwt" : kind, kind);
@@ -210,11 +240,13 @@ export class Choices {
   #choose<Name extends AssumptionName>(
     name: Name,
     values: readonly NonNullable<Assumptions[Name]>[],
+    asking: object,
     place?: string,
   ): NonNullable<Assumptions[Name]> {
     const [from, given] = this.#givenFor(name, place);
     const value = given ?? (values[0] as NonNullable<Assumptions[Name]>);
-    this.asked.set(from, { value, others: values.filter((other) => other !== value), share: () => 1 });
+    const others = values.filter((other) => other !== value);
+    this.asked.set(from, { value, others, share: () => 1, policy: this.#digests.of(asking) });
     return value;
   }
 

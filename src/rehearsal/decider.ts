@@ -13,19 +13,17 @@ import { UNKNOWN_LENGTH } from "../http/stream.ts";
 import { backendName } from "../ir/backend-name.ts";
 import type { Addresses } from "../net/addresses.ts";
 import type { TlsSession } from "../net/transport.ts";
-import type { PolicySet, SetKey } from "../policies/policy-set.ts";
+import type { SetKey } from "../policies/policy-set.ts";
 import type { CompiledBind, CompiledListener } from "../proxy/compile/compiled.ts";
 import { originInFrontend, policyOf } from "../proxy/compile/provenance.ts";
 import type { BackendCall, Exchange } from "../proxy/exchange/exchange.ts";
 import { type AttemptFailed, WAIT } from "../proxy/exchange/phase-result.ts";
-import type { Selection } from "../proxy/exchange/selection.ts";
 import { refusalOf } from "../proxy/ingress/network-authorization.ts";
 import { HttpCall } from "../proxy/phases/attempt.ts";
 import { openExchange } from "../proxy/phases/handle-request.ts";
 import type { Services } from "../proxy/services/services.ts";
 import { connectionVariables } from "../proxy/variables/connection-variables.ts";
 import { sensitiveNames } from "../proxy/variables/exchange-variables.ts";
-import type { Phase } from "../trace/events.ts";
 import { type Asked, type Choices, type Given, type Lack, MAX_RUNS, pushOthers } from "./choices.ts";
 import { DecidingClient } from "./deciding-client.ts";
 import type { SampledHead } from "./sampled-head.ts";
@@ -37,8 +35,8 @@ export interface Decision {
   readonly refused: boolean;
   /** `<namespace>/<name>` */
   readonly route?: string;
-  /** The conditions of the route that the request meets, as a text to compare. */
-  readonly match?: string;
+  /** The path condition of the route that the request meets. */
+  readonly path?: { readonly type: string; readonly value: string };
   /** The one that gets the request. */
   readonly backend?: string;
   /** Of the gateway's own response; absent if the backend responds, or for a connection that is closed. */
@@ -53,10 +51,6 @@ export interface Decision {
   readonly sent?: DecidedHead;
   /** The fields of the gateway's own response. */
   readonly response?: readonly string[];
-  /** Absent if the connection or its head was refused. */
-  readonly effective?: EffectivePolicies;
-  /** The policies of the route with their secrets, which `effective` does not have. */
-  readonly ofRoute?: PolicySet;
 }
 
 /** A head as it would be sent: names and values of headers alternate. */
@@ -68,9 +62,6 @@ export interface DecidedHead {
   /** The id of the request, which some field has as its value; undefined: it has none. */
   readonly id: string | undefined;
 }
-
-/** What the configuration says about each phase, by the names of policies in traces. */
-type EffectivePolicies = { readonly [P in Phase]?: Readonly<Record<string, unknown>> };
 
 /** What is decided about a sampled request if what is not known turns out as `chosen`. */
 export interface PossibleDecision {
@@ -212,6 +203,7 @@ export class Decider {
       return refusedBy("TG_AUTHORIZATION", origin);
     }
     if (networkAuthorizer === undefined) return this.#request(head, client, bind);
+    this.#choices.networkPolicy = bind.frontend.networkExtAuthz ?? this.#choices.networkPolicy;
     return networkAuthorizer
       .ask(variables, () => {})
       .then((decision) => {
@@ -285,9 +277,7 @@ function decided(exchange: Exchange, call: UnsentCall, client: DecidingClient): 
   const { route, match, backend } = selected;
   const place = {
     ...(route !== undefined && { route: route.label }),
-    ...(match !== undefined && { match: `${match.path.type} ${match.path.value}` }),
-    effective: effectiveOf(selected),
-    ...(route !== undefined && { ofRoute: route.policySet }),
+    ...(match !== undefined && { path: match.path }),
   };
   if (call.isReady && backend !== undefined) {
     const { method, path, search, authority, headers } = request;
@@ -317,14 +307,6 @@ function isSettled(asked: ReadonlyMap<string, Asked>): boolean {
 
 function only(decision: Decision): Decisions {
   return { possible: [{ decision, chosen: NO_CHOICES, needs: [] }], omitted: 0 };
-}
-
-function effectiveOf({ listener, route, routePolicies, backend }: Selection): EffectivePolicies {
-  return {
-    ...(listener !== undefined && { gateway: listener.policies.effective }),
-    ...(route !== undefined && { route: routePolicies.effective }),
-    ...(backend !== undefined && { backend: backend.policies.effective }),
-  };
 }
 
 function refusedBy(code: ErrorCode, origin: Origin | undefined): Decision {

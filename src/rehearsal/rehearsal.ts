@@ -225,7 +225,7 @@ export class Rehearsal {
         output.logger("proxy"),
         CALM,
       ),
-      expressions: new ExpressionShares({ perRequest: settings.perRequest, routeShare: 1 }, metrics, {
+      expressions: new ExpressionShares({ perRequest: settings.perRequest, routeShare: 0 }, metrics, {
         now: CALM.now,
         loopTime: () => performance.eventLoopUtilization(),
       }),

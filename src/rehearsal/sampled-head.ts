@@ -1,5 +1,5 @@
 import { REDACTED } from "../base/redaction.ts";
-import type { SampledField, SampledRequest } from "../recorder/sample.ts";
+import type { SampledRequest } from "../recorder/sample.ts";
 
 /** A sampled request as a client would send it, made once for all configurations that decide about it. */
 export interface SampledHead {
@@ -16,61 +16,61 @@ export interface SampledHead {
   readonly secretsIn: { readonly path: boolean; readonly query: boolean };
 }
 
-const NO_DIGESTS: SampledHead["digests"] = new Map();
-const NO_FIELDS: readonly string[] = [];
 /** As parsers take it, and as queries are decoded. */
 const IN_TARGET = encodeURIComponent(REDACTED);
 
-/** Secret values are `<redacted>`, which the rehearsal takes for unknown ones. */
+/** Secret values are `<redacted>`, which the rehearsal takes for unknown ones. Called for each of thousands of samples, so it makes few lists. */
 export function headOf(sample: SampledRequest): SampledHead {
-  const target = sample.target.replaceAll(REDACTED, IN_TARGET);
-  const fields = sample.headers.flatMap((field): [string, string][] => {
+  const isHttp2 = sample.version === "2";
+  const hasSecret = sample.target.includes(REDACTED);
+  const target = hasSecret ? sample.target.replaceAll(REDACTED, IN_TARGET) : sample.target;
+  const fields = isHttp2 ? pseudoFields(sample, target) : [];
+  const digests = new Map<string, string[]>();
+  const partlySecret: string[] = [];
+  for (const field of sample.headers) {
     const name = field.name.toLowerCase();
-    if (name === "content-length" || name === "host") return [];
-    return [[name, isSecret(field) ? REDACTED : field.value]];
-  });
-  if (typeof sample.contentLength === "number") fields.push(["content-length", String(sample.contentLength)]);
-  const [path = "", ...query] = sample.target.split("?");
-  const known = {
-    sample,
-    digests: digestsOf(sample),
-    partlySecret: sample.headers.flatMap((field) =>
-      !isSecret(field) && field.value.includes(REDACTED) ? field.name.toLowerCase() : [],
-    ),
-    secretsIn: { path: path.includes(REDACTED), query: query.join("?").includes(REDACTED) },
-  };
-  if (sample.version === "2") return { ...known, bytes: undefined, fields: sectionOf(sample, target, fields) };
-  if (sample.contentLength === "unknown") fields.push(["transfer-encoding", "chunked"]);
-  if (sample.upgrade !== undefined) fields.push(["connection", "upgrade"], ["upgrade", sample.upgrade]);
-  const lines = fields.map(([name, value]) => `${name}: ${value}\r\n`).join("");
-  // Requests of HTTP/1.0 may lack Host.
-  const host = sample.authority === "" ? "" : `host: ${sample.authority}\r\n`;
-  const text = `${sample.method} ${target} HTTP/${sample.version}\r\n${host}${lines}\r\n`;
-  return { ...known, bytes: Buffer.from(text, "latin1"), fields: NO_FIELDS };
+    const isSecret = "digest" in field;
+    const value = isSecret ? REDACTED : field.value;
+    if (isSecret) addTo(digests, name, field.digest);
+    else if (value.includes(REDACTED)) partlySecret.push(name);
+    if (name !== "content-length" && name !== "host") fields.push(name, value);
+  }
+  if (typeof sample.contentLength === "number") fields.push("content-length", String(sample.contentLength));
+  const [path = ""] = hasSecret ? sample.target.split("?", 1) : [];
+  const inPath = path.includes(REDACTED);
+  const secretsIn = { path: inPath, query: sample.target.includes(REDACTED, path.length) };
+  const known = { sample, digests, partlySecret, secretsIn };
+  return isHttp2
+    ? { ...known, bytes: undefined, fields }
+    : { ...known, bytes: Buffer.from(textOf(sample, target, fields), "latin1"), fields: NO_FIELDS };
 }
 
-function sectionOf(
-  { method, scheme, authority, upgrade }: SampledRequest,
-  target: string,
-  fields: readonly (readonly [string, string])[],
-): string[] {
+const NO_FIELDS: readonly string[] = [];
+
+function addTo(lists: Map<string, string[]>, name: string, value: string): void {
+  const list = lists.get(name);
+  if (list === undefined) lists.set(name, [value]);
+  else list.push(value);
+}
+
+function pseudoFields({ method, scheme, authority, upgrade }: SampledRequest, target: string): string[] {
   const path = method === "CONNECT" ? [] : [":scheme", scheme, ":path", target];
   // Gateways read an extended CONNECT as the GET of an upgrade (RFC 8441 5), and samples have that.
   const tunnel = upgrade === undefined ? [":method", method] : [":method", "CONNECT", ":protocol", upgrade];
-  return [...tunnel, ":authority", authority, ...path, ...fields.flat()];
+  return [...tunnel, ":authority", authority, ...path];
 }
 
-function digestsOf({ headers }: SampledRequest): SampledHead["digests"] {
-  if (!headers.some(isSecret)) return NO_DIGESTS;
-  const found = new Map<string, string[]>();
-  for (const field of headers) {
-    if (!isSecret(field)) continue;
-    const name = field.name.toLowerCase();
-    found.set(name, [...(found.get(name) ?? []), field.digest]);
-  }
-  return found;
-}
-
-function isSecret(field: SampledField): field is Extract<SampledField, { readonly digest: string }> {
-  return "digest" in field;
+/** The head as HTTP/1.x has it. */
+function textOf(
+  { method, version, authority, contentLength, upgrade }: SampledRequest,
+  target: string,
+  fields: readonly string[],
+): string {
+  let text = `${method} ${target} HTTP/${version}\r\n`;
+  // Requests of HTTP/1.0 may lack Host.
+  if (authority !== "") text += `host: ${authority}\r\n`;
+  for (let i = 0; i < fields.length; i += 2) text += `${fields[i]}: ${fields[i + 1]}\r\n`;
+  if (contentLength === "unknown") text += "transfer-encoding: chunked\r\n";
+  if (upgrade !== undefined) text += `connection: upgrade\r\nupgrade: ${upgrade}\r\n`;
+  return `${text}\r\n`;
 }

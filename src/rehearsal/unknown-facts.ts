@@ -42,6 +42,8 @@ const NO_DIGESTS: SampledHead["digests"] = new Map();
 export class UnknownFacts implements Unknowns, UnknownValues {
   readonly #choices: Choices;
   #facts: readonly UnknownFact[] = [];
+  /** The request of this run, if it is a sampled one. */
+  #sampled: SampledHead | undefined;
   #partly: PartlyKnown | undefined;
   /** The names of the fields and query parameters that a request has which is partly known. */
   readonly #known = { header: new Set<string>(), query: new Set<string>() };
@@ -52,6 +54,8 @@ export class UnknownFacts implements Unknowns, UnknownValues {
   #equality: Equality = { numbers: new Map() };
   /** The fields and parameters that are equal to a value in this run. */
   readonly #equal = new Map<string, string>();
+  /** A value is being made from what stands in the place of what is not known. */
+  #standsIn = false;
 
   constructor(choices: Choices) {
     this.#choices = choices;
@@ -67,7 +71,7 @@ export class UnknownFacts implements Unknowns, UnknownValues {
    * headers for which the values that routes want are not shown.
    */
   begin(facts: RequestFacts, secret: Names): RequestFacts {
-    this.#hide(redactedFields(facts.head), secret);
+    this.#restart(redactedFields(facts.head).map(hiddenField), secret);
     if (facts.partly !== undefined) this.#learn(facts, facts.partly);
     if (facts.body.length > 0 || !announcesBody(facts.head)) return facts;
     const body = this.#choices.assumed("body");
@@ -77,15 +81,12 @@ export class UnknownFacts implements Unknowns, UnknownValues {
   }
 
   /** Begins a run of a sampled request, whose secret fields are known by their digests, and whose body and perhaps client are not known. */
-  beginSampled({ sample, digests, partlySecret, secretsIn }: SampledHead, secret: Names, equality: Equality): void {
-    this.#hide(digests.keys(), secret);
-    for (const name of partlySecret) this.#facts = [...this.#facts, hiddenField(name)];
-    if (secretsIn.path) this.#facts = [...this.#facts, PATH];
-    if (secretsIn.path || secretsIn.query) this.#facts = [...this.#facts, ...TARGET];
-    this.#digests = digests;
+  beginSampled(head: SampledHead, secret: Names, equality: Equality): void {
+    this.#restart(NO_FACTS, secret);
+    this.#sampled = head;
+    this.#digests = head.digests;
     this.#equality = equality;
-    if (sample.contentLength !== undefined) this.#facts = [...this.#facts, ...BODY];
-    this.#client = sample.source === undefined ? NO_ADDRESS : ADDRESS;
+    this.#client = head.sample.source === undefined ? NO_ADDRESS : ADDRESS;
   }
 
   /** The listener of a sampled request asks clients for a certificate. */
@@ -93,13 +94,14 @@ export class UnknownFacts implements Unknowns, UnknownValues {
     if (this.#client !== undefined) this.#client = { ...this.#client, certificate: false };
   }
 
-  #hide(names: Iterable<string>, secret: Names): void {
+  #restart(facts: readonly UnknownFact[], secret: Names): void {
     this.#secret = secret;
-    this.#equal.clear();
+    if (this.#equal.size > 0) this.#equal.clear();
     this.#digests = NO_DIGESTS;
     this.#partly = undefined;
     this.#client = undefined;
-    this.#facts = Array.from(names, hiddenField);
+    this.#facts = facts;
+    this.#sampled = undefined;
   }
 
   /** Remembers what a request has that is partly known. */
@@ -115,15 +117,18 @@ export class UnknownFacts implements Unknowns, UnknownValues {
     const isTime = variable === "request" && (field === "startTime" || field === "endTime");
     if (this.#partly !== undefined) {
       if (isTime) return CelTimestamp.fromDate(this.#partly.time);
-      const need = this.#missing(path, this.#partly);
+      const need = this.#standsIn ? undefined : this.#missing(path, this.#partly);
       if (need !== undefined) return unknown([need]);
     }
     if (isTime) {
       const time = this.#choices.assumed("time");
-      return time === undefined ? unknown([TIME]) : CelTimestamp.fromDate(time);
+      if (time !== undefined) return CelTimestamp.fromDate(time);
+      return this.#standsIn ? undefined : unknown([TIME]);
     }
-    if (variable === "random()") return this.#choices.assumed("random") ?? unknown([CHANCE]);
-    if (variable === "uuid()") return unknown([CHANCE]);
+    const chance = variable === "random()" ? this.#choices.assumed("random") : undefined;
+    if (chance !== undefined) return chance;
+    if (this.#standsIn) return SOME_CHANCE.get(variable);
+    if (SOME_CHANCE.has(variable)) return unknown([CHANCE]);
     if (variable === "source" && this.#client !== undefined) {
       const needs = needsOfSource(field, this.#client, presence);
       return needs.length === 0 ? undefined : unknown(needs);
@@ -131,7 +136,12 @@ export class UnknownFacts implements Unknowns, UnknownValues {
     const client = this.#choices.unknownClients.get(variable);
     if (client !== undefined) return unknown([aboutClient(client)]);
     // What is announced or redacted is there.
-    if (presence || this.#facts.length === 0) return undefined;
+    if (presence) return undefined;
+    if (this.#sampled !== undefined) {
+      const needs = needsOfSample(path, this.#sampled);
+      return needs.length === 0 ? undefined : unknown(needs);
+    }
+    if (this.#facts.length === 0) return undefined;
     const needs = this.#facts.filter((fact) => isPrefix(fact.path, path) || isPrefix(path, fact.path));
     return needs.length === 0 ? undefined : unknown(needs.map(({ need }) => need));
   }
@@ -188,14 +198,55 @@ export class UnknownFacts implements Unknowns, UnknownValues {
     return known;
   }
 
-  lacks(needs: readonly Need[]): void {
+  standIn<Value>(needs: readonly Need[], make: () => Value): Value {
     this.#choices.lacks(needs);
+    this.#standsIn = true;
+    try {
+      return make();
+    } finally {
+      this.#standsIn = false;
+    }
   }
 }
 
+const NO_FACTS: readonly UnknownFact[] = [];
+
+/** What is not known of a sampled request at this path of the variables; most expressions read what is known. */
+function needsOfSample([variable, field, name]: readonly string[], head: SampledHead): readonly Need[] {
+  if (variable !== "request") return NO_NEEDS;
+  const { sample, digests, partlySecret, secretsIn } = head;
+  switch (field) {
+    case undefined:
+      return ["headers", "uri", "body"].flatMap((each) => needsOfSample([variable, each], head));
+    case "headers": {
+      if (name === undefined) return [...digests.keys(), ...partlySecret].map(aboutField);
+      const own = name.toLowerCase();
+      return digests.has(own) || partlySecret.includes(own) ? [aboutField(own)] : NO_NEEDS;
+    }
+    case "path":
+      return secretsIn.path ? [SECRETS] : NO_NEEDS;
+    case "uri":
+    case "pathAndQuery":
+      return secretsIn.path || secretsIn.query ? [SECRETS] : NO_NEEDS;
+    case "body":
+    case "bodyPrefix":
+      return sample.contentLength === undefined ? NO_NEEDS : [BODY_OF_REQUEST];
+    default:
+      return NO_NEEDS;
+  }
+}
+
+/** The same for both configurations that are compared, so that values from chance do not differ. */
+const SOME_CHANCE: ReadonlyMap<string, CelValue> = new Map<string, CelValue>([
+  ["random()", 0.5],
+  ["uuid()", "00000000-0000-4000-8000-000000000000"],
+]);
+
+const NO_NEEDS: readonly Need[] = [];
+const BODY_OF_REQUEST: Need = { what: "the body of the request", supply: "write -d BODY or --assume body=TEXT" };
 const BODY: readonly UnknownFact[] = ["body", "bodyPrefix"].map((name) => ({
   path: ["request", name],
-  need: { what: "the body of the request", supply: "write -d BODY or --assume body=TEXT" },
+  need: BODY_OF_REQUEST,
 }));
 /** What is known about a client; without certificates, a listener asks for none. */
 interface KnownClient {
@@ -239,11 +290,6 @@ const OF_TUNNEL: ReadonlySet<string> = new Set<keyof SourceParts>(["connectHeade
 const FIELDS: Need = { what: "the fields of the request", supply: "write -H 'name: value' for each" };
 const QUERY: Need = { what: "the query", supply: "write --url-query name=value for each parameter" };
 const SECRETS: Need = { what: "secrets in the target", supply: "write the URL with them" };
-const PATH: UnknownFact = { path: ["request", "path"], need: SECRETS };
-const TARGET: readonly UnknownFact[] = ["uri", "pathAndQuery"].map((name) => ({
-  path: ["request", name],
-  need: SECRETS,
-}));
 const TIME: Need = { what: "the time of the request", supply: supplyOf("time") };
 const CHANCE: Need = { what: "chance", supply: supplyOf("random") };
 

@@ -3,6 +3,7 @@
  * that it cannot be known. UPDATE_GOLDEN=1 writes the file.
  */
 import assert from "node:assert/strict";
+import { generateKeyPairSync } from "node:crypto";
 import { readFileSync, writeFileSync } from "node:fs";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
@@ -65,7 +66,7 @@ function site({ frontend = {}, bind, listener, shop, admin, api, more = [] }: Si
     { name: "api", matches: [{ path: { pathPrefix: "/api" } }], backends, ...api },
     ...more,
   ];
-  return { frontendPolicies: { http: frontend }, binds: [{ port: 80, ...bind, listeners: [{ routes, ...listener }] }] };
+  return { frontendPolicies: frontend, binds: [{ port: 80, ...bind, listeners: [{ routes, ...listener }] }] };
 }
 
 const policies = (set: object): object => ({ policies: set });
@@ -76,6 +77,38 @@ const OTHER_AUTHZ = policies({ extAuthz: { host: "10.0.0.8:80" } });
 const keyed = (key: string): object => policies({ apiKey: { mode: "strict", keys: [{ key }] } });
 const limited = (maxBytes: number): object => policies({ buffer: { request: { maxBytes } } });
 const HTTP2 = [{ ...backends[0], policies: { http: { version: "HTTP/2.0" } } }];
+const tokens = (kid: string): object =>
+  policies({
+    jwtAuth: {
+      providers: [
+        { issuer: "https://login.test", audiences: ["shop"], jwks: JSON.stringify({ keys: [{ ...KEY, kid }] }) },
+      ],
+    },
+  });
+/** Of RFC 8037, appendix A.2. */
+const KEY = { kty: "OKP", crv: "Ed25519", x: "11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo" };
+const calling = (key: string): object => ({
+  backends: [{ ...backends[0], policies: { extAuthz: { host: "10.0.0.9:80", policies: { backendAuth: { key } } } } }],
+});
+const connecting = (last: number): object => ({ networkExtAuthz: { host: `10.0.0.${last}:80` } });
+const authorized = (key: string): object => ({ backends: [{ ...backends[0], policies: { backendAuth: { key } } }] });
+const CHANCE = policies({
+  transformations: {
+    request: { set: { "x-id": "uuid()", "x-share": "string(random())", "x-at": "string(request.startTime) + uuid()" } },
+  },
+});
+const SIGNING_KEY = generateKeyPairSync("ec", { namedCurve: "P-256" }).privateKey.export({
+  type: "pkcs8",
+  format: "pem",
+});
+const signed = (sub: string): object => ({
+  backends: [
+    {
+      ...backends[0],
+      policies: { backendAuth: { jwtSign: { signingKey: SIGNING_KEY, alg: "ES256", claims: { sub } } } },
+    },
+  ],
+});
 const byHeader = (name: string, value: string): object => ({
   name: "special",
   matches: [{ path: { pathPrefix: "/api" }, headers: [{ name, value: { exact: value } }] }],
@@ -182,6 +215,34 @@ const CHANGES: readonly (readonly [
     { admin: { ...keyed("one"), backends: NEW } },
     { movedBackend: 10 },
   ],
+  ["another key for the whole listener", { listener: keyed("one") }, { listener: keyed("two") }, { unknown: 10 }],
+  [
+    "the same key for the whole listener, another backend",
+    { listener: keyed("one"), admin: {} },
+    { listener: keyed("one"), admin: { backends: NEW } },
+    { movedBackend: 10 },
+  ],
+  ["another key set", { admin: tokens("one") }, { admin: tokens("two") }, { unknown: 10 }],
+  [
+    "a service that decides at the backend, called with another key",
+    { admin: calling("one") },
+    { admin: calling("two") },
+    { unknown: 10 },
+  ],
+  [
+    "the same one, called with the same key",
+    { admin: calling("one") },
+    { admin: { ...calling("one"), ...DENY_ADMIN } },
+    { maybeRefused: 10 },
+  ],
+  ["another service about connections", { frontend: connecting(9) }, { frontend: connecting(8) }, { unknown: 135 }],
+  [
+    "the same service about connections, another backend",
+    { frontend: connecting(9) },
+    { frontend: connecting(9), api: { backends: NEW } },
+    { movedBackend: 25 },
+  ],
+  ["another key for the backend", { api: authorized("one") }, { api: authorized("two") }, { changedOnTheWay: 25 }],
   [
     "a rule about the value of a secret",
     {},
@@ -194,6 +255,18 @@ const CHANGES: readonly (readonly [
     { api: rules({ deny: 'string(request.body).contains("<script")' }) },
     { maybeRefused: 20 },
   ],
+  [
+    "a rule about the values of all fields",
+    {},
+    { shop: rules({ deny: 'request.headers.exists(name, request.headers[name].contains("old="))' }) },
+    { maybeRefused: 40 },
+  ],
+  [
+    "a rule about a secret whose name is written in upper case",
+    {},
+    { shop: rules({ deny: 'request.headers["Cookie"].contains("old=")' }) },
+    { maybeRefused: 40 },
+  ],
   ["a route by the value of a secret", {}, { more: [byHeader("x-api-key", "s3cret")] }, { unknown: 5 }],
   ["a limit on bodies whose length is not announced", {}, { api: limited(10) }, { maybeRefused: 7 }, UPLOAD],
   ["a lower limit on them", { api: limited(20) }, { api: limited(10) }, { unknown: 7 }, UPLOAD],
@@ -204,7 +277,7 @@ const CHANGES: readonly (readonly [
     { movedBackend: 7 },
     UPLOAD,
   ],
-  ["a limit on all bodies", {}, { frontend: { maxRequestBodySize: 10 } }, { maybeRefused: 7 }, UPLOAD],
+  ["a limit on all bodies", {}, { frontend: { http: { maxRequestBodySize: 10 } } }, { maybeRefused: 7 }, UPLOAD],
   [
     "a rule about a body that is there",
     {},
@@ -221,6 +294,10 @@ const CHANGES: readonly (readonly [
     { refused: 4 },
     WEB_SOCKET,
   ],
+  ["values from chance and time, which differ each time", { shop: CHANCE }, { shop: CHANCE }, {}],
+  ["a value from chance that is added", {}, { shop: CHANCE }, { changedOnTheWay: 100 }],
+  ["a token that the gateway signs", { api: signed("shop") }, { api: signed("shop") }, {}],
+  ["another claim of that token", { api: signed("shop") }, { api: signed("other") }, { changedOnTheWay: 25 }],
   [
     "a rule about the tunnel of the client",
     {},

@@ -32,8 +32,8 @@ export interface ThreadEnvironment {
   readonly sessionKey?: Uint8Array | undefined;
   /** Respond in place of the services that policies call; only in rehearsals. */
   readonly answers?: CalloutAnswers | undefined;
-  /** What a policy is bound to instead of `deps`; only in rehearsals. `key`: its key in the set. */
-  readonly rehearsed?: ((deps: PolicyDeps, key: string) => PolicyDeps) | undefined;
+  /** What a policy is bound to instead of `deps`; only in rehearsals. `key`: its key in the set. `config`: with its secrets. */
+  readonly rehearsed?: ((deps: PolicyDeps, key: string, config: object) => PolicyDeps) | undefined;
 }
 
 /**

@@ -87,7 +87,9 @@ suite("the impact of a change on the requests of a gateway", () => {
       for (const from of [[gateway.url("admin")], [samples, "--before", old]]) {
         const { code, stdout, stderr } = await check(...from);
         assert.equal(code, 1, stderr);
-        const { changes } = JSON.parse(stdout).impact as GatewayImpact;
+        const { diagnostics, impact } = JSON.parse(stdout);
+        assert.deepEqual(diagnostics, [], "the samples were taken with the old configuration");
+        const { changes } = impact as GatewayImpact;
         const refused = changes.filter((change) => change.class === "refused");
         assert.deepEqual(
           refused.map(({ samples: count, examples }) => [count, examples[0]?.target]),
