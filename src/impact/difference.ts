@@ -3,6 +3,7 @@
  * may turn out is compared with the same way on the other side: a token that is valid before is valid after.
  */
 import type { ErrorCode } from "../base/errors.ts";
+import { fieldsOf as fieldsOfJson, jsonOf } from "../base/fields.ts";
 import { ASSUMPTIONS, CONDITION, isAssumption, withoutPlace } from "../rehearsal/assumptions.ts";
 import { CHANGING_FIELDS } from "../rehearsal/changing-fields.ts";
 import type { DecidedHead, Decision, Decisions, PossibleDecision } from "../rehearsal/decider.ts";
@@ -252,12 +253,25 @@ function fieldsOf(before: readonly string[], after: readonly string[], id?: stri
     const values = new Map<string, string>();
     for (let i = 0; i < list.length; i += 2) {
       const name = (list[i] as string).toLowerCase();
-      const value = list[i + 1] === own ? "" : list[i + 1];
-      if (!CHANGING_FIELDS.has(name)) values.set(name, `${values.get(name) ?? ""}\n${value}`);
+      const value = list[i + 1] ?? "";
+      const shown = value === own ? "" : withoutTimes(value);
+      if (!CHANGING_FIELDS.has(name)) values.set(name, `${values.get(name) ?? ""}\n${shown}`);
     }
     return values;
   };
   const was = valuesIn(before, id);
   const will = valuesIn(after, newId);
   return [...new Set([...was.keys(), ...will.keys()])].filter((name) => was.get(name) !== will.get(name)).sort();
+}
+
+/** Claims that differ each time a token is made. */
+const OF_TIME: ReadonlySet<string> = new Set(["exp", "iat", "jti", "nbf"]);
+
+/** The claims of a token that the gateway has signed: its times and signature differ each time. Other values are returned as they are. */
+function withoutTimes(value: string): string {
+  const [, header = "", payload = ""] = /^Bearer ([\w-]+)\.([\w-]+)\.[\w-]+$/.exec(value) ?? [];
+  const read = (part: string): [string, unknown][] =>
+    Object.entries(fieldsOfJson(jsonOf(Buffer.from(part, "base64url").toString())));
+  const claims = read(payload).filter(([name]) => !OF_TIME.has(name));
+  return header === "" ? value : JSON.stringify([read(header), claims]);
 }

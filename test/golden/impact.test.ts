@@ -3,6 +3,7 @@
  * that it cannot be known. UPDATE_GOLDEN=1 writes the file.
  */
 import assert from "node:assert/strict";
+import { generateKeyPairSync } from "node:crypto";
 import { readFileSync, writeFileSync } from "node:fs";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
@@ -91,6 +92,23 @@ const calling = (key: string): object => ({
 });
 const connecting = (last: number): object => ({ networkExtAuthz: { host: `10.0.0.${last}:80` } });
 const authorized = (key: string): object => ({ backends: [{ ...backends[0], policies: { backendAuth: { key } } }] });
+const CHANCE = policies({
+  transformations: {
+    request: { set: { "x-id": "uuid()", "x-share": "string(random())", "x-at": "string(request.startTime) + uuid()" } },
+  },
+});
+const SIGNING_KEY = generateKeyPairSync("ec", { namedCurve: "P-256" }).privateKey.export({
+  type: "pkcs8",
+  format: "pem",
+});
+const signed = (sub: string): object => ({
+  backends: [
+    {
+      ...backends[0],
+      policies: { backendAuth: { jwtSign: { signingKey: SIGNING_KEY, alg: "ES256", claims: { sub } } } },
+    },
+  ],
+});
 const byHeader = (name: string, value: string): object => ({
   name: "special",
   matches: [{ path: { pathPrefix: "/api" }, headers: [{ name, value: { exact: value } }] }],
@@ -276,6 +294,10 @@ const CHANGES: readonly (readonly [
     { refused: 4 },
     WEB_SOCKET,
   ],
+  ["values from chance and time, which differ each time", { shop: CHANCE }, { shop: CHANCE }, {}],
+  ["a value from chance that is added", {}, { shop: CHANCE }, { changedOnTheWay: 100 }],
+  ["a token that the gateway signs", { api: signed("shop") }, { api: signed("shop") }, {}],
+  ["another claim of that token", { api: signed("shop") }, { api: signed("other") }, { changedOnTheWay: 25 }],
   [
     "a rule about the tunnel of the client",
     {},
