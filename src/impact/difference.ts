@@ -232,6 +232,7 @@ function responsePartsOf(before: Decision, after: Decision): readonly string[] {
   if (before.response === undefined && after.response === undefined) return NOTHING;
   const { response: was = UNCHANGED } = before;
   const { response: will = UNCHANGED } = after;
+  if (was.status === will.status && isSameList(was, will)) return NOTHING;
   return [...(was.status === will.status ? [] : ["status"]), ...fieldsOf(was.headers, will.headers)];
 }
 
@@ -250,8 +251,14 @@ function partsOfHead(before: DecidedHead, after: DecidedHead): readonly string[]
   ];
 }
 
+/** Header fields; `id`: of the request, if it has one. */
+interface Fields {
+  readonly headers: readonly string[];
+  readonly id?: string | undefined;
+}
+
 /** The usual case, without an allocation: the same fields in the same order, but for those that always change. */
-function isSameList({ headers, id }: DecidedHead, after: DecidedHead): boolean {
+function isSameList({ headers, id }: Fields, after: Fields): boolean {
   if (headers.length !== after.headers.length) return false;
   for (let i = 0; i < headers.length; i += 2) {
     const name = headers[i] as string;
@@ -285,9 +292,11 @@ const OF_TIME: ReadonlySet<string> = new Set(["exp", "iat", "jti", "nbf"]);
 
 /** The claims of a token that the gateway has signed: its times and signature differ each time. Other values are returned as they are. */
 function withoutTimes(value: string): string {
-  const [, header = "", payload = ""] = /^Bearer ([\w-]+)\.([\w-]+)\.[\w-]+$/.exec(value) ?? [];
-  const read = (part: string): [string, unknown][] =>
-    Object.entries(fieldsOfJson(jsonOf(Buffer.from(part, "base64url").toString())));
-  const claims = read(payload).filter(([name]) => !OF_TIME.has(name));
-  return header === "" ? value : JSON.stringify([read(header), claims]);
+  const token = /^Bearer ([\w-]+)\.([\w-]+)\.[\w-]+$/.exec(value);
+  if (token === null) return value;
+  const [header, claims] = token
+    .slice(1)
+    .map((part) => fieldsOfJson(jsonOf(Buffer.from(part, "base64url").toString())));
+  const lasting = Object.entries(claims ?? {}).filter(([name]) => !OF_TIME.has(name));
+  return JSON.stringify([header, lasting]);
 }

@@ -8,7 +8,6 @@ import { ERRORS, type ErrorCode, type Reason } from "../base/errors.ts";
 import type { Origin } from "../base/origin.ts";
 import type { Names } from "../base/sensitive-names.ts";
 import type { Need } from "../cel/index.ts";
-import { grpcTrailers } from "../http/grpc-reply.ts";
 import { UNKNOWN_LENGTH } from "../http/stream.ts";
 import { backendName } from "../ir/backend-name.ts";
 import type { Addresses } from "../net/addresses.ts";
@@ -135,11 +134,10 @@ class UnsentCall implements BackendCall {
     this.answeredAt = performance.now();
     // Whatever the policy says about status 200.
     exchange.retries = undefined;
-    const headers = exchange.grpc === "no" ? [] : grpcTrailers(0, "");
-    if (exchange.grpc !== "no") headers.push("content-type", "application/grpc");
-    exchange.responseSide.begin({ status: 200, headers }, 0, null);
+    exchange.responseSide.begin({ status: 200, headers: [] }, 0, null);
     exchange.endPhase(ANSWERED);
-    if (!exchange.closed) exchange.responseSide.end([]);
+    // A policy waits, perhaps for the body.
+    if (!exchange.closed && !exchange.responseSide.started) exchange.responseSide.end([]);
   }
 
   complete(): void {}
@@ -311,8 +309,8 @@ export class Decider {
 }
 
 /** Nothing is to come that could change what is decided. */
-function isDecided({ closed }: Exchange, { sent, answeredAt }: UnsentCall): boolean {
-  return closed || (sent !== undefined && answeredAt === 0);
+function isDecided({ closed, responseSide }: Exchange, { sent, answeredAt }: UnsentCall): boolean {
+  return closed || (sent !== undefined && (answeredAt === 0 || responseSide.started));
 }
 
 /** Reads what the phases have decided, and ends the exchange. */
