@@ -3,8 +3,8 @@
  * one host. `plain`: routes and backends only; `policies`: each route has rules, a header field that it sets, and CORS.
  * Run: node bench/micro/impact.ts [rounds]; as JSON for `npm run bench -- impact`: with --json.
  *
- * Node 24.21, two shared cores with a load of 5 to 8, best of 5 or 6 rounds: plain 10.3 to 11.7 µs for a pair (86,000 to 97,000 pairs per
- * second and core), policies 34.6 to 39.8 µs (25,000 to 29,000). The profiles are flat: garbage 12 %, the head as a client would send it 4 %,
+ * Node 24.21, two shared cores with a load of 5 to 8, best of 5 rounds: plain 7.8 to 11.7 µs for a pair (86,000 to 127,000 pairs per
+ * second and core), policies 32 to 40 µs (25,000 to 31,000). The profiles are flat: garbage 12 %, the head as a client would send it 4 %,
  * and with policies the evaluation of expressions 10 %.
  */
 import { loadConfig } from "../../src/config/load.ts";

@@ -57,6 +57,11 @@ const change: Docs<Change> = {
     text: "of changedOnTheWay: what is different, such as path, host, status or the name of a header field",
     optional: true,
   },
+  responseParts: {
+    schema: listOf(text),
+    text: "of changedOnTheWay: what is different in the responses of backends, which are taken to have status 200: status, or the name of a header field",
+    optional: true,
+  },
   needs: {
     schema: listOf(text),
     text: "what is not known, though it decides: of unknown and of those that begin with maybe; else, whether the requests are refused, as now",

@@ -219,9 +219,8 @@ class CompiledExpression implements Condition {
     if (isPlain) return this.#evaluate(activation, this.#run);
     const { value, observed } = this.#observe(activation);
     if (decides || !observed.yieldsLiterals) observer?.evaluated(this.text, observed.observationOf(activation));
-    if (decides || !(value instanceof Failure) || value.needs === undefined) return value;
-    unknowns?.lacks(value.needs);
-    return this.#evaluate(activation, this.#run);
+    if (decides || !(value instanceof Failure) || value.needs === undefined || unknowns === undefined) return value;
+    return unknowns.standIn(value.needs, () => this.#evaluate(activation, observed.evaluator));
   }
 
   #observe(activation: Activation): { readonly value: CelValue | Failure; readonly observed: ObservedExpression } {

@@ -109,7 +109,7 @@ test("what the schema describes translates: nothing is lost, every key is unique
         }
       }
     }),
-    { numRuns: 60 },
+    { numRuns: 30 },
   );
 });
 
@@ -169,7 +169,7 @@ test("an example with a change anywhere is valid, or every problem has a positio
       const start = at % file.length;
       assertTold(file.slice(0, start) + text + file.slice(start + cut));
     }),
-    { numRuns: 300 },
+    { numRuns: 150 },
   );
 });
 
@@ -183,12 +183,12 @@ test("any values in any fields are diagnostics, not exceptions", () => {
       ),
       (written) => assertTold(JSON.stringify(written, undefined, 1).replaceAll("$", "$$$$")),
     ),
-    { numRuns: 200 },
+    { numRuns: 100 },
   );
 });
 
 test("text that is not a configuration is a diagnostic, not an exception", () => {
-  fc.assert(fc.property(fc.string({ unit: "binary" }), assertTold), { numRuns: 300 });
+  fc.assert(fc.property(fc.string({ unit: "binary" }), assertTold), { numRuns: 150 });
 });
 
 test("nesting of any depth is a diagnostic, not an exception", () => {

@@ -3,9 +3,10 @@
  * may turn out is compared with the same way on the other side: a token that is valid before is valid after.
  */
 import type { ErrorCode } from "../base/errors.ts";
+import { fieldsOf as fieldsOfJson, jsonOf } from "../base/fields.ts";
 import { ASSUMPTIONS, CONDITION, isAssumption, withoutPlace } from "../rehearsal/assumptions.ts";
 import { CHANGING_FIELDS } from "../rehearsal/changing-fields.ts";
-import type { DecidedHead, Decision, Decisions, PossibleDecision } from "../rehearsal/decider.ts";
+import type { DecidedHead, DecidedResponse, Decision, Decisions, PossibleDecision } from "../rehearsal/decider.ts";
 
 /** How a change of the configuration changes what happens to requests. */
 export type ChangeClass =
@@ -27,6 +28,8 @@ export interface Difference {
   readonly after: Decision;
   /** What is different on the way or in the gateway's own response, such as `path` or the name of a header field. */
   readonly parts: readonly string[];
+  /** What is different in a response of the backend on its way back, which is taken to have status 200. */
+  readonly responseParts: readonly string[];
   /** What is not known, though the difference depends on it. */
   readonly needs: readonly string[];
 }
@@ -147,9 +150,9 @@ function isRefusedByBoth({ before, after }: Difference): boolean {
 /** Alike for what changes in the same way. */
 function signatureOf(found: readonly Difference[]): string {
   return JSON.stringify(
-    found.map(({ class: name, share, parts, before, after }) => {
+    found.map(({ class: name, share, parts, responseParts, before, after }) => {
       const places = name === "unchanged" ? [] : [before.route, before.backend, after.route, after.backend];
-      return [name, share, parts, places];
+      return [name, share, parts, responseParts, places];
     }),
   );
 }
@@ -187,14 +190,16 @@ function needOf(choice: string, possible: readonly PossibleDecision[]): string {
 /** Compares two decisions. */
 function difference(before: Decision, after: Decision, share: number): Difference {
   const parts = partsOf(before, after);
-  return { class: classOf(before, after, parts), share, before, after, parts, needs: NOTHING };
+  const responseParts = responsePartsOf(before, after);
+  const isAlike = parts.length === 0 && responseParts.length === 0;
+  return { class: classOf(before, after, isAlike), share, before, after, parts, responseParts, needs: NOTHING };
 }
 
-function classOf(before: Decision, after: Decision, parts: readonly string[]): Difference["class"] {
+function classOf(before: Decision, after: Decision, isAlike: boolean): Difference["class"] {
   if (before.refused !== after.refused) return after.refused ? "refused" : "granted";
   if (!before.refused && !isSameRoute(before, after)) return "movedRoute";
   if (!before.refused && before.backend !== after.backend) return "movedBackend";
-  return parts.length > 0 ? "changedOnTheWay" : "unchanged";
+  return isAlike ? "unchanged" : "changedOnTheWay";
 }
 
 /** A route that has no name is called by its position, which changes when another one comes before it. */
@@ -217,9 +222,22 @@ function partsOf(before: Decision, after: Decision): readonly string[] {
   return [
     ...(status === newStatus ? [] : ["status"]),
     ...(code === newCode ? [] : ["code"]),
-    ...(before.refused || after.refused ? [] : fieldsOf(before.response ?? [], after.response ?? [])),
+    ...(before.refused || after.refused ? [] : fieldsOf(before.response?.headers ?? [], after.response?.headers ?? [])),
   ];
 }
+
+/** What the client would see of a difference in the response of a backend. */
+function responsePartsOf(before: Decision, after: Decision): readonly string[] {
+  if (before.sent === undefined || after.sent === undefined) return NOTHING;
+  if (before.response === undefined && after.response === undefined) return NOTHING;
+  const { response: was = UNCHANGED } = before;
+  const { response: will = UNCHANGED } = after;
+  if (was.status === will.status && isSameList(was, will)) return NOTHING;
+  return [...(was.status === will.status ? [] : ["status"]), ...fieldsOf(was.headers, will.headers)];
+}
+
+/** A response that no policy changes. */
+const UNCHANGED: DecidedResponse = { status: 200, headers: [] };
 
 function partsOfHead(before: DecidedHead, after: DecidedHead): readonly string[] {
   const { method, target, authority } = before;
@@ -233,8 +251,14 @@ function partsOfHead(before: DecidedHead, after: DecidedHead): readonly string[]
   ];
 }
 
+/** Header fields; `id`: of the request, if it has one. */
+interface Fields {
+  readonly headers: readonly string[];
+  readonly id?: string | undefined;
+}
+
 /** The usual case, without an allocation: the same fields in the same order, but for those that always change. */
-function isSameList({ headers, id }: DecidedHead, after: DecidedHead): boolean {
+function isSameList({ headers, id }: Fields, after: Fields): boolean {
   if (headers.length !== after.headers.length) return false;
   for (let i = 0; i < headers.length; i += 2) {
     const name = headers[i] as string;
@@ -252,12 +276,27 @@ function fieldsOf(before: readonly string[], after: readonly string[], id?: stri
     const values = new Map<string, string>();
     for (let i = 0; i < list.length; i += 2) {
       const name = (list[i] as string).toLowerCase();
-      const value = list[i + 1] === own ? "" : list[i + 1];
-      if (!CHANGING_FIELDS.has(name)) values.set(name, `${values.get(name) ?? ""}\n${value}`);
+      const value = list[i + 1] ?? "";
+      const shown = value === own ? "" : withoutTimes(value);
+      if (!CHANGING_FIELDS.has(name)) values.set(name, `${values.get(name) ?? ""}\n${shown}`);
     }
     return values;
   };
   const was = valuesIn(before, id);
   const will = valuesIn(after, newId);
   return [...new Set([...was.keys(), ...will.keys()])].filter((name) => was.get(name) !== will.get(name)).sort();
+}
+
+/** Claims that differ each time a token is made. */
+const OF_TIME: ReadonlySet<string> = new Set(["exp", "iat", "jti", "nbf"]);
+
+/** The claims of a token that the gateway has signed: its times and signature differ each time. Other values are returned as they are. */
+function withoutTimes(value: string): string {
+  const token = /^Bearer ([\w-]+)\.([\w-]+)\.[\w-]+$/.exec(value);
+  if (token === null) return value;
+  const [header, claims] = token
+    .slice(1)
+    .map((part) => fieldsOfJson(jsonOf(Buffer.from(part, "base64url").toString())));
+  const lasting = Object.entries(claims ?? {}).filter(([name]) => !OF_TIME.has(name));
+  return JSON.stringify([header, lasting]);
 }

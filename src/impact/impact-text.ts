@@ -18,10 +18,12 @@ const SAID: Readonly<Record<ChangeClass, (change: Change, verbs: Verbs) => strin
   movedRoute: ({ before, after, needs }, verbs) =>
     `${verbs.take} the route ${after.route} instead of ${before.route}, and ${moved(before, after, verbs)}${provided(needs, verbs)}`,
   movedBackend: ({ before, after, needs }, verbs) => `${moved(before, after, verbs)}${provided(needs, verbs)}`,
-  changedOnTheWay: ({ before, after, parts, needs }, verbs) =>
-    before.backend === undefined || after.backend === undefined
+  changedOnTheWay: (change, verbs) => {
+    const { before, after, parts, needs } = change;
+    return before.backend === undefined || after.backend === undefined
       ? `${verbs.get} another response of the gateway: ${responses(before, after, parts)}${provided(needs, verbs)}`
-      : `${verbs.reach} ${after.backend} with a different ${list(parts)}${provided(needs, verbs)}`,
+      : `${onTheWay(change, after.backend, verbs)}${provided(needs, verbs)}`;
+  },
   unknown: ({ needs }, { are }) => `${are} not certain: that depends on ${list(needs)}`,
 };
 
@@ -118,6 +120,14 @@ function passing({ backend, status }: Decided, { go, get }: Verbs): string {
 function moved(before: Decided, after: Decided, verbs: Verbs): string {
   if (before.backend === after.backend) return `still ${passing(after, verbs)}`;
   return `${passing(after, verbs)} instead of ${before.backend ?? `getting ${before.status} from the gateway`}`;
+}
+
+/** What is different of requests that reach the same backend, and of its responses. */
+function onTheWay({ parts = [], responseParts = [] }: Change, backend: string, { get, reach }: Verbs): string {
+  const there = `${reach} ${backend} with a different ${list(parts)}`;
+  if (responseParts.length === 0) return there;
+  const back = `with a different ${list(responseParts)}`;
+  return parts.length === 0 ? `${get} the response of ${backend} ${back}` : `${there}, and ${get} its response ${back}`;
 }
 
 function responses(before: Decided, after: Decided, parts: readonly string[] = []): string {

@@ -32,6 +32,8 @@ export interface Change extends Tally {
   readonly after: Decided;
   /** For `changedOnTheWay`: what is different, such as `path`, `host`, `status` or the name of a header field. */
   readonly parts?: readonly string[];
+  /** The same in the responses of backends, which are taken to have status 200. */
+  readonly responseParts?: readonly string[];
   /** What is not known of the requests, though it decides: for `unknown` and the two that begin with `maybe`; else, whether they are refused, as now. */
   readonly needs?: readonly string[];
   readonly examples: readonly Example[];
@@ -163,13 +165,14 @@ class Counts {
 
   impact(before: Locate | undefined, after: Locate | undefined): Impact {
     const changes = [...this.#groups.values()].map(({ class: name, tally, difference, examples }): Change => {
-      const { parts, needs } = difference;
+      const { parts, responseParts, needs } = difference;
       return {
         class: name,
         ...tally,
         before: decidedOf(difference.before, before),
         after: decidedOf(difference.after, after),
         ...(parts.length > 0 && name === "changedOnTheWay" && { parts }),
+        ...(responseParts.length > 0 && name === "changedOnTheWay" && { responseParts }),
         ...(needs.length > 0 && { needs }),
         examples,
       };
@@ -193,9 +196,9 @@ function sum(differences: readonly Difference[]): number {
 }
 
 /** Alike for requests that change in the same way. */
-function keyOf({ class: name, before, after, parts, needs }: Difference): string {
+function keyOf({ class: name, before, after, parts, responseParts, needs }: Difference): string {
   if (name === "unchanged") return name;
-  const shown = name === "changedOnTheWay" ? parts : [];
+  const shown = name === "changedOnTheWay" ? [parts, responseParts] : [];
   return JSON.stringify([name, decidedOf(before, undefined), decidedOf(after, undefined), shown, needs]);
 }
 

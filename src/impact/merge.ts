@@ -10,7 +10,8 @@ export interface GatewayImpact extends Impact {
 export function mergeImpacts(impacts: readonly GatewayImpact[]): GatewayImpact {
   const changes = Map.groupBy(
     impacts.flatMap((each) => each.changes),
-    ({ class: name, before, after, parts, needs }) => JSON.stringify([name, before, after, parts, needs]),
+    ({ class: name, before, after, parts, responseParts, needs }) =>
+      JSON.stringify([name, before, after, parts, responseParts, needs]),
   );
   const [oldest = null] = impacts.flatMap(({ since }) => since ?? []).sort();
   return {

@@ -13,7 +13,7 @@ test("a rehearsal has the outcome of the real connection", { timeout: 120_000, s
       fc.asyncProperty(connectionConfig, connections, async (shape, each) => {
         assert.equal(await gateway.compare(shape, each), undefined);
       }),
-      { numRuns: 50, endOnFailure: true },
+      { numRuns: 30, endOnFailure: true },
     );
   } finally {
     await gateway.close();

@@ -13,7 +13,7 @@ import type { Outcome } from "./outcome.ts";
 import { Rehearsal } from "./rehearsal.ts";
 import { headOf } from "./sampled-head.ts";
 
-const CONFIGURATIONS = 60;
+const CONFIGURATIONS = 30;
 const REQUESTS = 8;
 const SETTINGS = { sensitiveHeaders: [], perRequest: 1_000_000, sessionKey: new Uint8Array(32) };
 const BACKENDS = { plain: 9001, tls: 9002, gone: 9003, unverified: 9004 };

@@ -8,16 +8,16 @@ import { ERRORS, type ErrorCode, type Reason } from "../base/errors.ts";
 import type { Origin } from "../base/origin.ts";
 import type { Names } from "../base/sensitive-names.ts";
 import type { Need } from "../cel/index.ts";
-import type { HeaderList } from "../http/message/message.ts";
 import { UNKNOWN_LENGTH } from "../http/stream.ts";
 import { backendName } from "../ir/backend-name.ts";
 import type { Addresses } from "../net/addresses.ts";
 import type { TlsSession } from "../net/transport.ts";
+import type { CompiledChain } from "../policies/compile.ts";
 import type { SetKey } from "../policies/policy-set.ts";
 import type { CompiledBind, CompiledListener } from "../proxy/compile/compiled.ts";
 import { originInFrontend, policyOf } from "../proxy/compile/provenance.ts";
 import type { BackendCall, Exchange } from "../proxy/exchange/exchange.ts";
-import { type AttemptFailed, WAIT } from "../proxy/exchange/phase-result.ts";
+import { ANSWERED, type AttemptFailed, WAIT } from "../proxy/exchange/phase-result.ts";
 import { refusalOf } from "../proxy/ingress/network-authorization.ts";
 import { HttpCall } from "../proxy/phases/attempt.ts";
 import { openExchange } from "../proxy/phases/handle-request.ts";
@@ -49,8 +49,8 @@ export interface Decision {
   readonly origin?: Origin;
   /** What the backend gets. */
   readonly sent?: DecidedHead;
-  /** The fields of the gateway's own response. */
-  readonly response?: readonly string[];
+  /** The gateway's own response or, if policies change those of the backend, what they make of one with status 200. */
+  readonly response?: DecidedResponse;
 }
 
 /** A head as it would be sent: names and values of headers alternate. */
@@ -61,6 +61,12 @@ export interface DecidedHead {
   readonly headers: readonly string[];
   /** The id of the request, which some field has as its value; undefined: it has none. */
   readonly id: string | undefined;
+}
+
+/** The head of a response: names and values of headers alternate. */
+export interface DecidedResponse {
+  readonly status: number;
+  readonly headers: readonly string[];
 }
 
 /** What is decided about a sampled request if what is not known turns out as `chosen`. */
@@ -98,13 +104,13 @@ const NO_CERTIFICATE = "no client certificate";
 class UnsentCall implements BackendCall {
   readonly #exchange: Exchange;
   readonly #onReady: () => void;
-  /** An endpoint would get the request now. */
-  isReady = false;
+  /** What an endpoint would get now; undefined: no endpoint yet. */
+  sent: DecidedHead | undefined;
   readonly attempts = 0;
   readonly endpointName = undefined;
   readonly attemptTimeout = ms(0);
   readonly startedAt = 0;
-  readonly answeredAt = 0;
+  answeredAt = 0;
   readonly upstream = undefined;
 
   constructor(exchange: Exchange, onReady: () => void) {
@@ -115,9 +121,23 @@ class UnsentCall implements BackendCall {
   attempt(): typeof WAIT | AttemptFailed {
     const failure = new HttpCall(this.#exchange).rehearse();
     if (failure !== undefined) return failure;
-    this.isReady = true;
+    const { method, path, search, authority, headers } = this.#exchange.request;
+    this.sent = { method, target: path + search, authority, headers, id: this.#exchange.requestId };
     this.#onReady();
     return WAIT;
+  }
+
+  /** Once the request would be sent: responds as backends mostly do, if something changes responses. */
+  answer(): void {
+    const exchange = this.#exchange;
+    if (this.sent === undefined || this.answeredAt > 0 || exchange.closed || !changesResponses(exchange)) return;
+    this.answeredAt = performance.now();
+    // Whatever the policy says about status 200.
+    exchange.retries = undefined;
+    exchange.responseSide.begin({ status: 200, headers: [] }, 0, null);
+    exchange.endPhase(ANSWERED);
+    // A policy waits, perhaps for the body.
+    if (!exchange.closed && !exchange.responseSide.started) exchange.responseSide.end([]);
   }
 
   complete(): void {}
@@ -126,6 +146,19 @@ class UnsentCall implements BackendCall {
   expire(): void {}
   discardResponse(): void {}
   answeredInstead(): void {}
+}
+
+/** Whether policies may change the response. Tunnels have none that could be assumed. */
+function changesResponses({ downstream, request, responseSide, selected }: Exchange): boolean {
+  if (downstream.upgrade !== "" || request.method === "CONNECT") return false;
+  const { listener, routePolicies, backend } = selected;
+  const isChanged = ({ response, final }: CompiledChain): boolean => response.length > 0 || final.length > 0;
+  return (
+    responseSide.changes ||
+    isChanged(routePolicies) ||
+    (listener !== undefined && isChanged(listener.policies)) ||
+    (backend !== undefined && isChanged(backend.policies))
+  );
 }
 
 export class Decider {
@@ -249,41 +282,53 @@ export class Decider {
       return awaited > 0 && this.#isLonger(awaited) ? awaited + 1 : 1;
     });
     if (client.metadata !== undefined) exchange.policyView.requestMetadata.extauthz = client.metadata;
-    let onReady = (): void => {};
-    const call = new UnsentCall(exchange, () => onReady());
+    let onStep = (): void => {};
+    const call = new UnsentCall(exchange, () => onStep());
     exchange.call = call;
     exchange.start();
-    if (call.isReady || exchange.closed) return decided(exchange, call, client);
+    call.answer();
+    if (isDecided(exchange, call)) return decided(exchange, call, client);
     return new Promise((resolve, reject) => {
       const timer = setTimeout(() => {
         client.abort();
         exchange.close();
         reject(new Error(`a policy takes longer than ${LONGEST_MS / 1000} s`));
       }, LONGEST_MS);
-      onReady = () => {
-        clearTimeout(timer);
+      onStep = () => {
         // Once the phase has ended.
-        queueMicrotask(() => resolve(decided(exchange, call, client)));
+        queueMicrotask(() => {
+          call.answer();
+          if (!isDecided(exchange, call)) return;
+          clearTimeout(timer);
+          resolve(decided(exchange, call, client));
+        });
       };
-      exchange.onClose(() => onReady());
+      exchange.onClose(() => onStep());
     });
   }
 }
 
+/** Nothing is to come that could change what is decided. */
+function isDecided({ closed, responseSide }: Exchange, { sent, answeredAt }: UnsentCall): boolean {
+  return closed || (sent !== undefined && (answeredAt === 0 || responseSide.started));
+}
+
 /** Reads what the phases have decided, and ends the exchange. */
 function decided(exchange: Exchange, call: UnsentCall, client: DecidingClient): Decision {
-  const { selected, result, request, bind } = exchange;
+  const { selected, result, bind } = exchange;
   if (!exchange.closed) exchange.close();
   const { route, match, backend } = selected;
+  const { sent } = call;
+  const response = client.response && { status: client.response.status, headers: client.response.headers };
   const place = {
     ...(route !== undefined && { route: route.label }),
     ...(match !== undefined && { path: match.path }),
+    ...(response !== undefined && { response }),
   };
-  if (call.isReady && backend !== undefined) {
-    const { method, path, search, authority, headers } = request;
-    const sent = { method, target: path + search, authority, headers, id: exchange.requestId };
+  // Else a policy has put another response in place of the backend's.
+  const isAnswered = result.reason === "Upstream" && result.error === undefined;
+  if (sent !== undefined && backend !== undefined && isAnswered)
     return { refused: false, ...place, backend: backendName(backend), sent };
-  }
   const { status, code, reason, decider } = result;
   const origin =
     result.error === undefined ? undefined : bind.provenance.ofError(code, decider, selected, bind.frontend);
@@ -296,7 +341,6 @@ function decided(exchange: Exchange, call: UnsentCall, client: DecidingClient): 
     reason,
     ...(policy !== undefined && { policy }),
     ...(origin !== undefined && { origin }),
-    ...(client.response !== undefined && { response: client.response.headers as HeaderList }),
   };
 }
 

@@ -54,6 +54,8 @@ export class UnknownFacts implements Unknowns, UnknownValues {
   #equality: Equality = { numbers: new Map() };
   /** The fields and parameters that are equal to a value in this run. */
   readonly #equal = new Map<string, string>();
+  /** A value is being made from what stands in the place of what is not known. */
+  #standsIn = false;
 
   constructor(choices: Choices) {
     this.#choices = choices;
@@ -115,15 +117,18 @@ export class UnknownFacts implements Unknowns, UnknownValues {
     const isTime = variable === "request" && (field === "startTime" || field === "endTime");
     if (this.#partly !== undefined) {
       if (isTime) return CelTimestamp.fromDate(this.#partly.time);
-      const need = this.#missing(path, this.#partly);
+      const need = this.#standsIn ? undefined : this.#missing(path, this.#partly);
       if (need !== undefined) return unknown([need]);
     }
     if (isTime) {
       const time = this.#choices.assumed("time");
-      return time === undefined ? unknown([TIME]) : CelTimestamp.fromDate(time);
+      if (time !== undefined) return CelTimestamp.fromDate(time);
+      return this.#standsIn ? undefined : unknown([TIME]);
     }
-    if (variable === "random()") return this.#choices.assumed("random") ?? unknown([CHANCE]);
-    if (variable === "uuid()") return unknown([CHANCE]);
+    const chance = variable === "random()" ? this.#choices.assumed("random") : undefined;
+    if (chance !== undefined) return chance;
+    if (this.#standsIn) return SOME_CHANCE.get(variable);
+    if (SOME_CHANCE.has(variable)) return unknown([CHANCE]);
     if (variable === "source" && this.#client !== undefined) {
       const needs = needsOfSource(field, this.#client, presence);
       return needs.length === 0 ? undefined : unknown(needs);
@@ -193,8 +198,14 @@ export class UnknownFacts implements Unknowns, UnknownValues {
     return known;
   }
 
-  lacks(needs: readonly Need[]): void {
+  standIn<Value>(needs: readonly Need[], make: () => Value): Value {
     this.#choices.lacks(needs);
+    this.#standsIn = true;
+    try {
+      return make();
+    } finally {
+      this.#standsIn = false;
+    }
   }
 }
 
@@ -224,6 +235,12 @@ function needsOfSample([variable, field, name]: readonly string[], head: Sampled
       return NO_NEEDS;
   }
 }
+
+/** The same for both configurations that are compared, so that values from chance do not differ. */
+const SOME_CHANCE: ReadonlyMap<string, CelValue> = new Map<string, CelValue>([
+  ["random()", 0.5],
+  ["uuid()", "00000000-0000-4000-8000-000000000000"],
+]);
 
 const NO_NEEDS: readonly Need[] = [];
 const BODY_OF_REQUEST: Need = { what: "the body of the request", supply: "write -d BODY or --assume body=TEXT" };

@@ -3,6 +3,7 @@
  * that it cannot be known. UPDATE_GOLDEN=1 writes the file.
  */
 import assert from "node:assert/strict";
+import { generateKeyPairSync } from "node:crypto";
 import { readFileSync, writeFileSync } from "node:fs";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
@@ -43,6 +44,21 @@ const UPLOAD: readonly SampledRequest[] = [
 const OWN_PROTOCOL: readonly SampledRequest[] = [{ ...BASE, weight: 3, target: "/api/stream", upgrade: "own" }];
 const WEB_SOCKET: readonly SampledRequest[] = [
   { ...BASE, weight: 4, target: "/api/live", version: "2", upgrade: "websocket" },
+];
+
+const GRPC: readonly SampledRequest[] = [
+  {
+    ...BASE,
+    weight: 8,
+    target: "/api/shop.Items/List",
+    method: "POST",
+    version: "2",
+    contentLength: "unknown",
+    headers: [{ name: "content-type", value: "application/grpc" }],
+  },
+];
+const BROWSER: readonly SampledRequest[] = [
+  { ...BASE, weight: 6, target: "/api/items", headers: [{ name: "origin", value: "https://a.test" }] },
 ];
 
 interface Site {
@@ -91,6 +107,29 @@ const calling = (key: string): object => ({
 });
 const connecting = (last: number): object => ({ networkExtAuthz: { host: `10.0.0.${last}:80` } });
 const authorized = (key: string): object => ({ backends: [{ ...backends[0], policies: { backendAuth: { key } } }] });
+const CHANCE = policies({
+  transformations: {
+    request: { set: { "x-id": "uuid()", "x-share": "string(random())", "x-at": "string(request.startTime) + uuid()" } },
+  },
+});
+const SIGNING_KEY = generateKeyPairSync("ec", { namedCurve: "P-256" }).privateKey.export({
+  type: "pkcs8",
+  format: "pem",
+});
+const signed = (sub: string): object => ({
+  backends: [
+    {
+      ...backends[0],
+      policies: { backendAuth: { jwtSign: { signingKey: SIGNING_KEY, alg: "ES256", claims: { sub } } } },
+    },
+  ],
+});
+const framing = (value: string): object =>
+  policies({ transformations: { response: { set: { "x-frame-options": JSON.stringify(value) } } } });
+const FRAMED = { policies: { responseHeaderModifier: { set: { "x-frame-options": "DENY" } } } };
+const allowing = (origin: string): object => policies({ cors: { allowOrigins: [origin] } });
+const PROCESSED = { policies: { extProc: { host: "10.0.0.9:80" } } };
+const SESSIONS = policies({ sessionPersistence: {} });
 const byHeader = (name: string, value: string): object => ({
   name: "special",
   matches: [{ path: { pathPrefix: "/api" }, headers: [{ name, value: { exact: value } }] }],
@@ -276,6 +315,53 @@ const CHANGES: readonly (readonly [
     { refused: 4 },
     WEB_SOCKET,
   ],
+  ["values from chance and time, which differ each time", { shop: CHANCE }, { shop: CHANCE }, {}],
+  ["a value from chance that is added", {}, { shop: CHANCE }, { changedOnTheWay: 100 }],
+  ["a token that the gateway signs", { api: signed("shop") }, { api: signed("shop") }, {}],
+  ["another claim of that token", { api: signed("shop") }, { api: signed("other") }, { changedOnTheWay: 25 }],
+  ["a header field that is added to responses", {}, { shop: FRAMED }, { changedOnTheWay: 100 }],
+  [
+    "another value of that field",
+    { listener: framing("DENY") },
+    { listener: framing("SAMEORIGIN") },
+    { changedOnTheWay: 135 },
+  ],
+  [
+    "the same field for the whole listener and for each route",
+    { shop: FRAMED, api: FRAMED, admin: FRAMED },
+    { listener: framing("DENY") },
+    {},
+  ],
+  [
+    "fields of requests and of responses",
+    {},
+    { shop: policies({ ...FRAMED.policies, requestHeaderModifier: { set: { "x-team": "shop" } } }) },
+    { changedOnTheWay: 100 },
+  ],
+  [
+    "the same origins are allowed, another backend",
+    { api: allowing("https://a.test") },
+    { api: { ...allowing("https://a.test"), backends: NEW } },
+    { movedBackend: 6 },
+    BROWSER,
+  ],
+  [
+    "other origins are allowed",
+    { api: allowing("https://a.test") },
+    { api: allowing("https://b.test") },
+    { changedOnTheWay: 6 },
+    BROWSER,
+  ],
+  ["bodies of responses are held", {}, { shop: policies({ buffer: { response: {} } }) }, {}],
+  [
+    "a service that sees responses",
+    { api: PROCESSED },
+    { api: { ...PROCESSED, ...FRAMED, policies: { ...PROCESSED.policies, ...FRAMED.policies } } },
+    { changedOnTheWay: 25 },
+  ],
+  ["sessions, whose cookies differ each time", { shop: SESSIONS }, { shop: SESSIONS }, {}],
+  ["a field of responses to gRPC calls", {}, { api: FRAMED }, { changedOnTheWay: 8 }, GRPC],
+  ["a field of responses to WebSockets, which have no status 200", {}, { api: FRAMED }, {}, WEB_SOCKET],
   [
     "a rule about the tunnel of the client",
     {},

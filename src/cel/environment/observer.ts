@@ -46,8 +46,8 @@ export interface Unknowns {
   at(path: readonly string[], presence: boolean): CelValue | Failure | undefined;
   /** Whether a condition is met that depends on `needs`. */
   decide(text: string, needs: readonly Need[]): boolean;
-  /** A value depends on `needs`, and is made from what the request has. */
-  lacks(needs: readonly Need[]): void;
+  /** A value depends on `needs`: makes it from what stands in their place, which `at` returns meanwhile, or else from what the request has. */
+  standIn<Value>(needs: readonly Need[], make: () => Value): Value;
 }
 
 /** Follows the evaluations for one request, which are slower because of it. */

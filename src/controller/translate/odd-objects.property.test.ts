@@ -37,7 +37,7 @@ test("queries of odd objects do not fail, and only our objects get a status", ()
         }
       }
     }),
-    { numRuns: 150 },
+    { numRuns: 80 },
   );
 });
 
@@ -55,6 +55,6 @@ test("proxies accept what they are sent for odd objects", async () => {
         plane.plane.abort();
       }
     }),
-    { numRuns: 100 },
+    { numRuns: 60 },
   );
 });

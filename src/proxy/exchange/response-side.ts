@@ -93,6 +93,11 @@ export class ResponseSide implements BodySide, BodyDestination {
     return this.#state === "tunnel";
   }
 
+  /** Policies of the request have decided how responses to it change. */
+  get changes(): boolean {
+    return this.#edits !== undefined || this.#translation !== undefined;
+  }
+
   /** The gRPC status in the response's head or trailers; undefined without one. */
   get grpcStatus(): number | undefined {
     return this.head && (grpcStatusIn(this.head.headers) ?? grpcStatusIn(this.trailers));

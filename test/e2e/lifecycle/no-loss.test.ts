@@ -32,7 +32,7 @@ suite("a shutdown under load, with the default settings", () => {
   after(() => backend[Symbol.dispose]());
 
   for (const [name, rounds, begin] of [
-    ["SIGTERM", 4, async (gateway: TestGateway) => void gateway.process.kill("SIGTERM")],
+    ["SIGTERM", 2, async (gateway: TestGateway) => void gateway.process.kill("SIGTERM")],
     ["POST /quitquitquit", 1, async (gateway: TestGateway) => void (await admin(gateway).quit())],
   ] as const)
     for (let round = 1; round <= rounds; round++)

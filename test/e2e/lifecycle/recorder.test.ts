@@ -8,8 +8,8 @@ import { irOf, TestSupervisor } from "../../helpers/supervisor.ts";
 import { until } from "../../helpers/until.ts";
 
 const WORKERS = 2;
-const CLIENTS = 12;
-const KILLS = 4;
+const CLIENTS = 6;
+const KILLS = 2;
 /** So few slots that readers and writers often meet in one. */
 const AREA = 64 * 256;
 const STATUSES = [200, 201, 202, 203, 403, 404, 500, 501, 502, 503];
@@ -126,7 +126,7 @@ test("every record that a reader finds is whole, whenever workers end, and repla
     for (let kill = 0; kill < KILLS; kill++) {
       const worker = kill % WORKERS;
       const before = newest[worker] ?? 0;
-      await until(() => (newest[worker] ?? 0) > before + 2000, "records of the worker");
+      await until(() => (newest[worker] ?? 0) > before + 1000, "records of the worker");
       const died = workers.death();
       await Promise.all([workers.end(`worker-${worker}`), died]);
       look();
@@ -143,6 +143,6 @@ test("every record that a reader finds is whole, whenever workers end, and repla
     for (const client of clients) client.stopped = true;
     await Promise.all([reading, ...running]);
   }
-  assert.ok(read > 10_000);
+  assert.ok(read > 5000);
   assert.deepEqual(broken.slice(0, 5), []);
 });

@@ -7,7 +7,7 @@ import { RawPeer, RawUpstream, reply } from "../../helpers/raw-peer.ts";
 import { irOf } from "../../helpers/supervisor.ts";
 import { until } from "../../helpers/until.ts";
 
-const RUNS = 150;
+const RUNS = 80;
 
 const rule = fc.constantFrom<object | string>(
   { deny: 'request.headers["x-a"] == "1"' },

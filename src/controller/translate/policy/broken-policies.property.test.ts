@@ -188,6 +188,6 @@ test("proxies accept the state of a Gateway whose policies are broken in any way
       await plane.plane.prepare(1, packed, anyPort, false);
       plane.plane.abort();
     }),
-    { numRuns: 150 },
+    { numRuns: 90 },
   );
 });
