@@ -12,6 +12,7 @@ import { componentFilter } from "../../../src/controller/log-levels.ts";
 import { unguarded } from "../../../src/net/testing/egress.ts";
 import { freePort } from "../../helpers/free-ports.ts";
 import { TestGateway } from "../../helpers/gateway.ts";
+import { Refused } from "../../helpers/kube/store.ts";
 import { ofGateway, testCluster } from "../../helpers/kube/tgctl.ts";
 import { ownAddress } from "../../helpers/own-address.ts";
 import { until } from "../../helpers/until.ts";
@@ -116,80 +117,80 @@ async function cluster(t: TestContext) {
   };
 }
 
-test("changed objects are judged by the requests of the proxies, and nothing is applied", async (t) => {
-  const { impact, server, get, gateway } = await cluster(t);
-  const before = server.get("HTTPRoute", "shop/shop");
-  const status = await statusOf(gateway);
+test("changed objects of a cluster", async (t) => {
+  const { impact, folder, gateway, get, server, tgctl } = await cluster(t);
 
-  const moved = await impact([route({ "/": ["app"], "/admin": ["app-v2"] })]);
-  assert.deepEqual([moved.code, moved.stderr], [0, ""]);
-  assert.match(moved.stdout, /^ +3 go to shop\/app-v2:80 instead of shop\/app:80 .*3 samples\)$/m);
+  await t.test("are judged by the requests of the proxies, and nothing is applied", async () => {
+    const before = server.get("HTTPRoute", "shop/shop");
+    const status = await statusOf(gateway);
 
-  // A policy that is new, with the object that it is about as it is.
-  const policy = {
-    apiVersion: "tracegate.dev/v1alpha1",
-    kind: "TracegatePolicy",
-    metadata: { name: "admins", namespace: "shop" },
-    spec: {
-      targetRefs: [{ group: "gateway.networking.k8s.io", kind: "HTTPRoute", name: "shop" }],
-      traffic: { authorization: { rules: [{ deny: 'request.path.startsWith("/admin")' }] } },
-    },
-  };
-  const refused = await impact([policy], "--fail-on", "refused");
-  assert.deepEqual([refused.code, refused.stderr], [1, ""]);
-  assert.match(
-    refused.stdout,
-    /^ +3 are refused with 403 by authorization at TracegatePolicy shop\/admins spec\.traffic\.authorization\.rules\[0\]/m,
-  );
+    const moved = await impact([route({ "/": ["app"], "/admin": ["app-v2"] })]);
+    assert.deepEqual([moved.code, moved.stderr], [0, ""]);
+    assert.match(moved.stdout, /^ +3 go to shop\/app-v2:80 instead of shop\/app:80 .*3 samples\)$/m);
 
-  assert.deepEqual(server.get("HTTPRoute", "shop/shop"), before);
-  assert.equal(server.get("TracegatePolicy", "shop/admins"), undefined);
-  assert.equal(await get("/admin"), 200);
-  assert.deepEqual(await statusOf(gateway), status);
-});
+    // A policy that is new, with the object that it is about as it is.
+    const policy = {
+      apiVersion: "tracegate.dev/v1alpha1",
+      kind: "TracegatePolicy",
+      metadata: { name: "admins", namespace: "shop" },
+      spec: {
+        targetRefs: [{ group: "gateway.networking.k8s.io", kind: "HTTPRoute", name: "shop" }],
+        traffic: { authorization: { rules: [{ deny: 'request.path.startsWith("/admin")' }] } },
+      },
+    };
+    const refused = await impact([policy], "--fail-on", "refused");
+    assert.deepEqual([refused.code, refused.stderr], [1, ""]);
+    assert.match(
+      refused.stdout,
+      /^ +3 are refused with 403 by authorization at TracegatePolicy shop\/admins spec\.traffic\.authorization\.rules\[0\]/m,
+    );
 
-test("what the controller would not accept, does not know or does not read is said", async (t) => {
-  const { impact, folder, tgctl } = await cluster(t);
-  const deployment = { apiVersion: "apps/v1", kind: "Deployment", metadata: { name: "app" }, spec: {} };
-  const broken = await impact([route({ "/": ["app"], "/admin": ["gone"] }), deployment], "--fail-on", "moved");
-  assert.equal(broken.code, 1);
-  assert.match(broken.stdout, /^HTTPRoute shop\/shop: ResolvedRefs is not met, BackendNotFound: .*gone/m);
-  assert.match(broken.stdout, /^Deployment shop\/app is ignored: the controller reads no such objects$/m);
-  assert.match(broken.stdout, /^ +3 are refused with 500/m);
+    assert.deepEqual(server.get("HTTPRoute", "shop/shop"), before);
+    assert.equal(server.get("TracegatePolicy", "shop/admins"), undefined);
+    assert.equal(await get("/admin"), 200);
+    assert.deepEqual(await statusOf(gateway), status);
+  });
 
-  const policy = {
-    apiVersion: "tracegate.dev/v1alpha1",
-    kind: "TracegatePolicy",
-    metadata: { name: "keys" },
-    spec: {
-      targetRefs: [{ group: "gateway.networking.k8s.io", kind: "HTTPRoute", name: "shop" }],
-      traffic: { apiKey: { mode: "strict", keys: [{ key: { secretKeyRef: { name: "keys", key: "acme" } } }] } },
-    },
-  };
-  const { stdout, code } = await impact([policy], "-o", "json");
-  assert.equal(code, 0);
-  const { objects } = JSON.parse(stdout) as { objects: { missing: unknown } };
-  assert.deepEqual(objects.missing, [{ kind: "Secret", key: "shop/keys" }]);
+  await t.test("what the controller would not accept, does not know or does not read is said", async () => {
+    const deployment = { apiVersion: "apps/v1", kind: "Deployment", metadata: { name: "app" }, spec: {} };
+    const broken = await impact([route({ "/": ["app"], "/admin": ["gone"] }), deployment], "--fail-on", "moved");
+    assert.equal(broken.code, 1);
+    assert.match(broken.stdout, /^HTTPRoute shop\/shop: ResolvedRefs is not met, BackendNotFound: .*gone/m);
+    assert.match(broken.stdout, /^Deployment shop\/app is ignored: the controller reads no such objects$/m);
+    assert.match(broken.stdout, /^ +4 are refused with 500/m);
 
-  const none = await impact([deployment]);
-  assert.match(none.stderr, /no object that the controller reads/);
-  const other = await tgctl("impact", "gateway/other", "-n", "shop", "-f", join(folder, "objects.json"));
-  assert.equal(other.code, 1);
-  await writeFile(join(folder, "objects.json"), "kind: HTTPRoute\nmetadata: {}\n");
-  const wrong = await tgctl("impact", "gateway/web", "-n", "shop", "-f", folder);
-  assert.match(wrong.stderr, /objects\.json:1: not an object of Kubernetes/);
-});
+    const policy = {
+      apiVersion: "tracegate.dev/v1alpha1",
+      kind: "TracegatePolicy",
+      metadata: { name: "keys" },
+      spec: {
+        targetRefs: [{ group: "gateway.networking.k8s.io", kind: "HTTPRoute", name: "shop" }],
+        traffic: { apiKey: { mode: "strict", keys: [{ key: { secretKeyRef: { name: "keys", key: "acme" } } }] } },
+      },
+    };
+    const { stdout, code } = await impact([policy], "-o", "json");
+    assert.equal(code, 0);
+    const { objects } = JSON.parse(stdout) as { objects: { missing: unknown } };
+    assert.deepEqual(objects.missing, [{ kind: "Secret", key: "shop/keys" }]);
 
-test("what the API server rejects is not judged", async (t) => {
-  const { impact, server } = await cluster(t);
-  const { Refused } = await import("../../helpers/kube/store.ts");
-  server.intercept = ({ method, query }) => {
-    if (method === "PUT" && query.get("dryRun") === "All")
-      throw new Refused(422, "Invalid", 'HTTPRoute "shop" is invalid: spec.rules: Too many', "shop");
-  };
-  const { code, stderr } = await impact([route({ "/": ["app"] })]);
-  assert.equal(code, 1);
-  assert.match(stderr, /the API server does not accept HTTPRoute shop\/shop: .*spec\.rules: Too many/);
+    const none = await impact([deployment]);
+    assert.match(none.stderr, /no object that the controller reads/);
+    const other = await tgctl("impact", "gateway/other", "-n", "shop", "-f", join(folder, "objects.json"));
+    assert.equal(other.code, 1);
+    await writeFile(join(folder, "objects.json"), "kind: HTTPRoute\nmetadata: {}\n");
+    const wrong = await tgctl("impact", "gateway/web", "-n", "shop", "-f", folder);
+    assert.match(wrong.stderr, /objects\.json:1: not an object of Kubernetes/);
+  });
+
+  await t.test("what the API server rejects is not judged", async () => {
+    server.intercept = ({ method, query }) => {
+      if (method === "PUT" && query.get("dryRun") === "All")
+        throw new Refused(422, "Invalid", 'HTTPRoute "shop" is invalid: spec.rules: Too many', "shop");
+    };
+    const { code, stderr } = await impact([route({ "/": ["app"] })]);
+    assert.equal(code, 1);
+    assert.match(stderr, /the API server does not accept HTTPRoute shop\/shop: .*spec\.rules: Too many/);
+  });
 });
 
 async function statusOf(gateway: TestGateway): Promise<unknown> {
