@@ -11,13 +11,23 @@ import { appRoot } from "../src/base/app-root.ts";
 const folder = mkdtempSync(join(tmpdir(), "tracegate-runner-"));
 after(() => rmSync(folder, { recursive: true }));
 
+/** Writes a test file. */
+function write(name: string, content: string): string {
+  const file = join(folder, name);
+  writeFileSync(file, `import { beforeEach, test } from "node:test";\n${content}`);
+  return file;
+}
+
 /** Runs `npm test` on a file with this content. */
 async function run(name: string, content: string, ...options: string[]): Promise<{ code: unknown; output: string }> {
-  const file = join(folder, name);
-  writeFileSync(file, `import { test } from "node:test";\n${content}`);
+  return runAll(...options, write(name, content));
+}
+
+/** Runs `npm test` with these arguments. */
+async function runAll(...args: string[]): Promise<{ code: unknown; output: string }> {
   // Otherwise the runner takes itself for a test of the runner that started this file.
   const { NODE_TEST_CONTEXT: _, ...env } = process.env;
-  const child = spawn(process.execPath, [`${appRoot}scripts/test.ts`, ...options, file], {
+  const child = spawn(process.execPath, [`${appRoot}scripts/test.ts`, ...args], {
     env,
     stdio: ["ignore", "pipe", "pipe"],
   });
@@ -46,6 +56,29 @@ test("--deny-skips: a skipped test fails the run, with its name, file and reason
   assert.match(without.output, /bare \(.*\): no reason given/);
   const accepted = 'test("rate limits", { skip: "no Go here" }, () => {});';
   assert.equal((await run("accepted.test.mjs", accepted, "--deny-skips")).code, 0);
+});
+
+test("files share a process, but not their hooks", async () => {
+  const where = "console.log(`process ${process.pid}`);";
+  const first = write("first.test.mjs", `beforeEach(() => console.log("hook")); test("a", () => {}); ${where}`);
+  const second = write("second.test.mjs", `test("b", () => {}); test("c", () => {}); ${where}`);
+  const { code, output } = await runAll(first, second);
+  assert.equal(code, 0);
+  for (const name of [first, second, "a", "b", "c"]) assert.match(output, new RegExp(`✔ ${name} `));
+  assert.equal(output.match(/^hook$/gm)?.length, 1);
+  assert.equal(new Set(output.match(/^process \d+$/gm)).size, 1);
+});
+
+test("a file that cannot be loaded, and one that ends its process, fail the run; others have their results", async () => {
+  const good = write("good.test.mjs", 'test("good", () => {});');
+  const broken = await runAll(write("broken.test.mjs", 'throw new Error("no load");'), good);
+  assert.equal(broken.code, 1);
+  assert.match(broken.output, /no load/);
+  assert.match(broken.output, /✔ good /);
+  const ends = write("ends.test.mjs", 'test("ends", () => process.exit(0));');
+  const ended = await runAll(ends, good);
+  assert.equal(ended.code, 1);
+  assert.ok(ended.output.endsWith(`test: a process ended before it had run these files:\n  ${ends}\n  ${good}\n`));
 });
 
 test("a name that matches no file and an unknown option are errors", async () => {

@@ -1,20 +1,22 @@
 /**
  * npm test [-- [--deny-skips] file…]
- * Runs all test files, or those named, each in a process of its own. Every file has a hard limit: one that exceeds it is
- * named and ends the run, because a test that hangs must not take the results of the others with it. With `--deny-skips`,
- * which continuous integration uses, a skipped test fails the run unless its reason is listed below. A run of all tests starts gateways
- * and clients from the package as users install it, which takes a quarter of the CPU; named files start them from the checkout.
+ * Runs all test files, or those named, several in a process (scripts/lib/test-batches.ts). Every file has a hard limit: one that
+ * exceeds it is named and ends the run, because a test that hangs must not take the results of the others with it. With
+ * `--deny-skips`, which continuous integration uses, a skipped test fails the run unless its reason is listed below. A run of all
+ * tests starts gateways and clients from the package as users install it, which takes a quarter of the CPU; named files start them
+ * from the checkout.
  */
-import { globSync, mkdirSync, mkdtempSync, rmSync, statSync } from "node:fs";
+import { globSync, mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { availableParallelism, tmpdir } from "node:os";
-import { dirname, resolve } from "node:path";
+import { dirname } from "node:path";
 import { pipeline } from "node:stream/promises";
 import { type EventData, run } from "node:test";
 import { spec } from "node:test/reporters";
 import { appRoot } from "../src/base/app-root.ts";
+import { writeBatches } from "./lib/test-batches.ts";
 
 const PATTERNS = ["src/**/*.test.ts", "scripts/**/*.test.ts", "test/**/*.test.ts"];
-/** Files at once: more than there are cores, because tests wait for a third of their time. */
+/** Processes at once: more than there are cores, because tests wait for a third of their time. */
 const CONCURRENCY = availableParallelism() + 1;
 /** Milliseconds for one test; what a test waits for is bounded well below. */
 const TEST_LIMIT = 120_000;
@@ -34,9 +36,6 @@ const files = (named.length > 0 ? named : PATTERNS).flatMap((pattern) => {
   const found = globSync(pattern, { cwd: appRoot });
   return found.length > 0 ? found : fail(`no file matches ${pattern}`);
 });
-// The largest first, which by and large take longest: at the end, no core may wait for one long file.
-const bytes = new Map(files.map((file) => [file, statSync(resolve(appRoot, file)).size]));
-files.sort((a, b) => (bytes.get(b) ?? 0) - (bytes.get(a) ?? 0) || (a < b ? -1 : 1));
 
 // Test processes and the gateways that they start spend more time on compiling than on anything else. The variable reaches
 // all of them, worker threads included. They share the code that is kept if they have the same flags of V8.
@@ -44,35 +43,34 @@ const cache = `${appRoot}node_modules/.cache/compile`;
 mkdirSync(cache, { recursive: true });
 process.env.NODE_COMPILE_CACHE ??= cache;
 
+const folder = mkdtempSync(`${tmpdir()}/tracegate-tests-`);
+process.on("exit", () => rmSync(folder, { recursive: true }));
 if (named.length === 0) {
   const { installPackage } = await import("./bundle/install.ts");
-  const folder = mkdtempSync(`${tmpdir()}/tracegate-tests-`);
-  process.on("exit", () => rmSync(folder, { recursive: true }));
   process.env.TEST_PROGRAMS = await installPackage(folder);
   // For the launchers of the package: the Node.js that is pinned, whatever is installed here.
   process.env.PATH = `${dirname(process.execPath)}:${process.env.PATH}`;
 }
 
 const limit = new AbortController();
-const running = new Map<string, NodeJS.Timeout>();
+/** Files without a result yet; those that run have a timer. */
+const open = new Map<string, NodeJS.Timeout | undefined>(files.map((file) => [file, undefined]));
 const deniedSkips: string[] = [];
-const execArgv = ["--require", `${appRoot}src/base/compile-cache.ts`];
 const tests = run({
-  files,
+  files: writeBatches(files, folder),
   cwd: appRoot,
   concurrency: CONCURRENCY,
   timeout: TEST_LIMIT,
   signal: limit.signal,
-  execArgv,
+  execArgv: ["--require", `${appRoot}src/base/compile-cache.ts`],
 });
-tests.on("test:dequeue", ({ name, file }) => {
-  // A file is reported as a test that has the file's name.
-  if (file?.endsWith(name)) running.set(file, setTimeout(exceeded, FILE_LIMIT, name));
+// A file is reported as a suite of its name.
+tests.on("test:dequeue", ({ name }) => {
+  if (open.has(name)) open.set(name, setTimeout(exceeded, FILE_LIMIT, name));
 });
-tests.on("test:complete", ({ name, file }) => {
-  if (!file?.endsWith(name)) return;
-  clearTimeout(running.get(file));
-  running.delete(file);
+tests.on("test:complete", ({ name }) => {
+  clearTimeout(open.get(name));
+  open.delete(name);
 });
 tests.on("test:fail", () => {
   process.exitCode = 1;
@@ -82,6 +80,7 @@ tests.on("test:pass", (event) => {
   if (reason !== undefined && !ACCEPTED_SKIPS.has(reason)) deniedSkips.push(`${event.name} (${event.file}): ${reason}`);
 });
 await pipeline(tests, new spec(), process.stdout, { end: false });
+if (open.size > 0) fail(`a process ended before it had run these files:\n  ${[...open.keys()].join("\n  ")}`);
 if (denySkips && deniedSkips.length > 0)
   fail(`skipped without an accepted reason (see scripts/test.ts):\n  ${deniedSkips.join("\n  ")}`);
 
