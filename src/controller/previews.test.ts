@@ -1,7 +1,9 @@
 import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
 import { test } from "node:test";
 import { clusterOf } from "../../test/helpers/kube/cluster-of.ts";
 import { AdminBadRequest } from "../admin/plane/plane.ts";
+import { appRoot } from "../base/app-root.ts";
 import { preview } from "./previews.ts";
 import { desiredStatuses } from "./status/statuses.ts";
 import { gatewayState } from "./translate/gateway-state.ts";
@@ -71,6 +73,29 @@ test("what only a changed object refers to is missing unless it is given", () =>
   assert.match(JSON.stringify(given.state.resources.get(ROUTE)), /"apiKey":{"keys":\[{"hash":/);
 });
 
+test("a certificate that cannot be used does not replace the one in use, as in the cluster", () => {
+  const file = (name: string): string => readFileSync(`${appRoot}examples/recipes/certs/${name}`, "base64");
+  const secret = (cert: string): object => ({
+    kind: "Secret",
+    metadata: { name: "web", namespace: "default" },
+    data: { "tls.crt": cert, "tls.key": file("server.key") },
+  });
+  const listener = `{ name: http, port: 80, protocol: HTTPS, tls: { certificateRefs: [{ name: web }] } }`;
+  const graph = clusterOf(`${OBJECTS.replace("{ name: http, port: 80, protocol: HTTP }", listener)}---
+kind: Secret
+metadata: { name: web }
+data: { tls.crt: ${file("server.pem")}, tls.key: ${file("server.key")} }
+`);
+  const inUse = graph.query(gatewayState, "default/web")?.resources.get("listener/default/web.http");
+  assert.ok(inUse !== undefined);
+  const after = (cert: string) =>
+    preview(graph, "default/web", [secret(cert)], []).state.resources.get("listener/default/web.http");
+  assert.deepEqual(after("aGVsbG8="), inUse);
+  graph.set(secret("aGVsbG8=") as never);
+  assert.equal(graph.query(gatewayState, "default/web")?.resources.has("listener/default/web.http"), false);
+  assert.deepEqual(after(file("server.pem")), inUse);
+});
+
 test("other things than objects of people are rejected, each with its name", () => {
   const graph = clusterOf(OBJECTS);
   const rejected = (message: RegExp, objects: readonly unknown[], gateway = "default/web", namespaces: string[] = []) =>
@@ -80,6 +105,9 @@ test("other things than objects of people are rejected, each with its name", () 
     );
   rejected(/^object 2: kind, metadata.name/, [route("app"), "text"]);
   rejected(/^Pod a: the controller reads no such objects/, [{ kind: "Pod", metadata: { name: "a", namespace: "b" } }]);
+  rejected(/^constructor a: the controller reads no/, [{ kind: "constructor", metadata: { name: "a" } }]);
+  const shapeless = { kind: "HTTPRoute", metadata: { name: "shop", namespace: "default" } };
+  rejected(/^the objects must be as the API server returns them/, [shapeless]);
   rejected(/^HTTPRoute shop: metadata.namespace is missing/, [route("app", "")]);
   rejected(
     /^HTTPRoute shop: the controller does not watch the namespace other/,

@@ -4,14 +4,16 @@
  */
 import type { PreviewProblem, PreviewReport } from "../admin/client/controller-client.ts";
 import { AdminBadRequest } from "../admin/plane/plane.ts";
+import { messageOf } from "../base/errors.ts";
 import { fieldsOf } from "../base/fields.ts";
 import { keyOfObject } from "../kube/keys.ts";
-import type { Kind } from "../kube/objects.ts";
+import type { Kind, Secret } from "../kube/objects.ts";
 import { RESOURCES } from "../kube/resources.ts";
 import type { GatewayState } from "../xds/resources.ts";
 import { isWritten, scopesOf, WATCHED } from "./base/watched.ts";
+import { replacementBy } from "./certificates.ts";
 import type { Graph } from "./graph/graph.ts";
-import type { InputKind, Inputs } from "./graph/inputs.ts";
+import { formerCertificate, type InputKind, type Inputs } from "./graph/inputs.ts";
 import type { DesiredStatus } from "./status/desired.ts";
 import { desiredStatuses } from "./status/statuses.ts";
 import { gatewayState } from "./translate/gateway-state.ts";
@@ -34,13 +36,13 @@ export function preview(
   const changed = objects.map((each, index) => readObject(each, index, namespaces));
   const copy = graph.copy();
   for (const object of changed) {
+    if (object.kind === "Secret") replaceCertificate(copy, object as Secret);
     // A dry run gives an object the version of the one that it replaces, which would say that nothing has changed.
     copy.delete(object.kind, keyOfObject(object));
     copy.set(object);
   }
-  const state = copy.query(gatewayState, gateway);
+  const { state, statuses } = translated(copy, gateway);
   if (state === undefined) throw new AdminBadRequest(`no Gateway ${gateway} of this controller`);
-  const statuses = copy.query(desiredStatuses, "");
   const problems = changed.flatMap((object) =>
     statuses
       .filter(({ kind, key }) => kind === object.kind && key === keyOfObject(object))
@@ -52,6 +54,25 @@ export function preview(
       .map((key) => ({ kind, key })),
   );
   return { state, report: { problems, missing } };
+}
+
+function translated(
+  graph: Graph,
+  gateway: string,
+): { readonly state: GatewayState | undefined; readonly statuses: readonly DesiredStatus[] } {
+  try {
+    return { state: graph.query(gatewayState, gateway), statuses: graph.query(desiredStatuses, "") };
+  } catch (error) {
+    // Translation takes the shape of objects for granted.
+    throw new AdminBadRequest(`the objects must be as the API server returns them: ${messageOf(error)}`);
+  }
+}
+
+/** As when the Secret changes in the cluster. */
+function replaceCertificate(graph: Graph, secret: Secret): void {
+  const replacement = replacementBy(secret, graph);
+  if (replacement === "used") graph.delete("FormerCertificate", keyOfObject(secret));
+  else if (replacement !== undefined) graph.set(formerCertificate(secret, replacement.inUse));
 }
 
 /** As the controller keeps it. */

@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { TestApiServer } from "../../../test/helpers/kube/api-server.ts";
+import { Refused } from "../../../test/helpers/kube/store.ts";
 import { RESOURCES } from "../../kube/resources.ts";
 import { CliError } from "../runner/errors.ts";
 import { dryRun, readManifests } from "./manifests.ts";
@@ -69,4 +70,11 @@ test("a dry run stores nothing, and keeps the labels and annotations of others",
   const updated = await dryRun(server.client(), { ...written, object }, signal);
   assert.deepEqual((updated as { metadata: { labels: unknown } }).metadata.labels, { of: "ours", and: "more" });
   assert.deepEqual(server.get("HTTPRoute", "shop/a"), before);
+
+  // Somebody else writes it between reading and the dry run.
+  let writes = 0;
+  server.intercept = ({ method }) => {
+    if (method === "PUT" && writes++ === 0) throw new Refused(409, "Conflict", "the object has been modified");
+  };
+  assert.deepEqual(await dryRun(server.client(), { ...written, object }, signal), updated);
 });

@@ -4,7 +4,7 @@ import { LineCounter, parseAllDocuments } from "yaml";
 import { messageOf } from "../../base/errors.ts";
 import { type Fields, fieldsOf, isObject } from "../../base/fields.ts";
 import { isWritten } from "../../controller/base/watched.ts";
-import { type KubeClient, resourcePath } from "../../kube/client.ts";
+import { type KubeClient, KubeError, resourcePath } from "../../kube/client.ts";
 import { RESOURCES, type ResourceName } from "../../kube/resources.ts";
 import { CliError } from "../runner/errors.ts";
 import { isNotFound, kubeFailure } from "./errors.ts";
@@ -109,9 +109,9 @@ export async function dryRun(
   const path = (name?: string): string =>
     resourcePath(resource, typeof namespace === "string" ? namespace : undefined, name);
   const query = { dryRun: "All" };
-  try {
+  const attempt = async (): Promise<unknown> => {
     const before = await existing(client, path(String(name)), signal);
-    if (before === undefined) return await client.request("POST", path(), { query, body: object, signal });
+    if (before === undefined) return client.request("POST", path(), { query, body: object, signal });
     // As by `kubectl apply`, others keep their labels and annotations.
     const former = fieldsOf(before.metadata);
     const metadata = {
@@ -119,7 +119,14 @@ export async function dryRun(
       labels: { ...fieldsOf(former.labels), ...fieldsOf(labels) },
       annotations: { ...fieldsOf(former.annotations), ...fieldsOf(annotations) },
     };
-    return await client.request("PUT", path(String(name)), { query, body: { ...object, metadata }, signal });
+    return client.request("PUT", path(String(name)), { query, body: { ...object, metadata }, signal });
+  };
+  try {
+    // Others may write or create the object in between.
+    return await attempt().catch((error: unknown) => {
+      if (error instanceof KubeError && error.status === 409) return attempt();
+      throw error;
+    });
   } catch (error) {
     throw kubeFailure(`the API server does not accept ${what}`, error);
   }

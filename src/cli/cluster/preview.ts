@@ -55,7 +55,7 @@ export async function keepPreview(
       (status, body) => queryError(status, body, "this version of the controller keeps no previews"),
     ),
   );
-  // Each proxy asks the replica that it is connected to.
+  // Proxies reach any of them.
   const failure = failureOf(outcomes);
   if (failure !== undefined) throw failure;
   const [report] = outcomes.flatMap(({ result }) => (result.status === "fulfilled" ? [result.value] : []));

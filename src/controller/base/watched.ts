@@ -66,7 +66,7 @@ const OBSERVED: ReadonlySet<string> = new Set<Kind>(["Pod", "Node", "CustomResou
 
 /** Whether people write objects of this kind that the controller reads. */
 export function isWritten(kind: string): kind is Kind {
-  return kind in WATCHED && !OBSERVED.has(kind);
+  return Object.hasOwn(WATCHED, kind) && !OBSERVED.has(kind);
 }
 
 /** The namespaces in which a kind is followed, one watch each; undefined: one watch for all, also for objects without a namespace. */

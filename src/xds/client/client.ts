@@ -43,6 +43,8 @@ export class XdsClient {
   /** Of the last complete batch. */
   #version: string | undefined;
   #problem: string | undefined;
+  /** Ends a preview that has not arrived. */
+  readonly #previews = new Set<(reason: unknown) => void>();
   #closed = false;
 
   constructor(options: XdsClientOptions) {
@@ -101,10 +103,12 @@ export class XdsClient {
       let connection: Connection | undefined;
       const timer = setTimeout(() => end(new Error(`no preview within ${PREVIEW_MS / 1000} s`)), PREVIEW_MS);
       const end = (reason: unknown): void => {
+        this.#previews.delete(end);
         clearTimeout(timer);
         connection?.close();
         reject(reason);
       };
+      this.#previews.add(end);
       connection = new Connection(
         { address, rootCa, token, egress },
         {
@@ -130,6 +134,7 @@ export class XdsClient {
   close(): void {
     this.#closed = true;
     clearTimeout(this.#timer);
+    for (const end of this.#previews) end(new Error("the gateway is shutting down"));
     this.#connection?.close();
     this.#connection = undefined;
   }
