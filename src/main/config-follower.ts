@@ -115,6 +115,10 @@ export class ConfigFollower implements Follower {
     this.#resources.refetch(url);
   }
 
+  preview(): undefined {
+    return undefined;
+  }
+
   close(): void {
     this.#closed = true;
     this.#watch.close();
