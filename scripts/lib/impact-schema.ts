@@ -1,3 +1,5 @@
+import type { PreviewProblem } from "../../src/admin/client/controller-client.ts";
+import type { KeptPreview } from "../../src/cli/cluster/preview.ts";
 import type { ChangeClass } from "../../src/impact/difference.ts";
 import type { Change, Decided, Example, Impact, Tally } from "../../src/impact/impact.ts";
 import { formatSchema, type JsonSchema } from "./config-schema.ts";
@@ -86,11 +88,40 @@ export const impact: Docs<Impact> = {
   },
 };
 
+const problem: Docs<PreviewProblem> = {
+  kind: { schema: text, text: "of the object" },
+  key: { schema: text, text: "namespace/name" },
+  condition: { schema: text, text: "its type, such as Accepted" },
+  reason: { schema: text, text: "of the condition" },
+  message: { schema: text, text: "of the condition" },
+};
+
+const missing: Docs<KeptPreview["missing"][number]> = {
+  kind: { schema: text, text: "Secret, ConfigMap or FetchedDocument" },
+  key: { schema: text, text: "namespace/name, or the URL of a document" },
+};
+
+/** What `tgctl impact -f` adds. */
+const objects: Docs<Omit<KeptPreview, "id">> = {
+  problems: {
+    schema: listOf(objectOf(problem)),
+    text: "conditions of the changed objects that would not be met",
+  },
+  missing: {
+    schema: listOf(objectOf(missing)),
+    text: "what only the changed objects refer to; it counts as missing",
+  },
+  ignored: { schema: listOf(text), text: "objects of kinds that the controller does not read" },
+};
+
 /** The text of schema/impact.json. */
 export function impactSchema(): string {
   return formatSchema({
     $schema: "https://json-schema.org/draft/2020-12/schema",
     title: "impact of a change",
-    ...objectOf(impact),
+    ...objectOf({
+      ...impact,
+      objects: { schema: objectOf(objects), text: "of `tgctl impact -f`", optional: true },
+    }),
   } as JsonSchema);
 }

@@ -3,7 +3,8 @@
  */
 import { setTimeout as delay } from "node:timers/promises";
 import { adminHeaders, dispatchTo, routesByPath } from "../admin/admin-server.ts";
-import type { AdminPlane } from "../admin/plane/plane.ts";
+import type { PreviewReport } from "../admin/client/controller-client.ts";
+import { AdminBadRequest, type AdminPlane } from "../admin/plane/plane.ts";
 import { mergeCpuProfiles } from "../admin/pprof/cpu.ts";
 import { mergeHeapProfiles } from "../admin/pprof/heap.ts";
 import { profileRoutes } from "../admin/routes/profiles.ts";
@@ -11,6 +12,7 @@ import type { AdminRoute } from "../admin/routes/route.ts";
 import { Guard } from "../admin/server/guard.ts";
 import { type RunningServer, startHttpServer } from "../admin/server/http-server.ts";
 import { jsonReply, textReply } from "../admin/server/reply.ts";
+import { jsonOf } from "../base/fields.ts";
 import type { ListenAddress } from "../base/listen-address.ts";
 import type { Logger, LogOutput } from "../base/log.ts";
 import type { OwnSockets } from "../base/own-sockets.ts";
@@ -28,8 +30,16 @@ interface ControllerPlane extends Pick<AdminPlane, "cpuProfile" | "heapProfile">
   gateways(): unknown;
   /** Connected proxies, and what each runs. */
   proxies(): unknown;
+  /**
+   * Keeps the state that a Gateway (`<namespace>/<name>`) would have with these objects, under this id for its proxies.
+   * @throws AdminBadRequest for something else than objects, and for an unknown Gateway
+   */
+  preview(id: string, gateway: string, objects: readonly unknown[]): PreviewReport;
 }
 
+/** Bytes of the objects of a preview. */
+const MAX_OBJECTS = 16 * 1024 * 1024;
+const PREVIEW_ID = /^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/;
 const LOGGING_METHODS = { allow: "POST, PUT" };
 
 const ROUTES: readonly AdminRoute<ControllerPlane>[] = [
@@ -67,6 +77,20 @@ const ROUTES: readonly AdminRoute<ControllerPlane>[] = [
     methods: ["GET"],
     summary: "proxies that are connected to this replica, with the versions that they run",
     handle: ({ plane }) => jsonReply(plane.proxies()),
+  },
+  {
+    path: "/previews/",
+    methods: ["POST"],
+    parameters: ["gateway"],
+    maxBody: MAX_OBJECTS,
+    summary:
+      "keeps for two minutes what a list of objects, the body, would make of gateway=<namespace>/<name>, for its proxies",
+    handle: ({ plane, rest, query, body }) => {
+      if (!PREVIEW_ID.test(rest)) throw new AdminBadRequest("the id of a preview is a UUID");
+      const objects = jsonOf(body.toString("utf8"));
+      if (!Array.isArray(objects)) throw new AdminBadRequest("the body must be a list of objects in JSON");
+      return jsonReply(plane.preview(rest, query.get("gateway") ?? "", objects));
+    },
   },
   {
     path: "/logging",

@@ -58,22 +58,10 @@ export class Certificates {
 
   #compare(object: Objects[Kind]): void {
     if (object.kind !== "Secret") return;
-    const { graph, syncer } = this.#options;
     const secret = object as Secret;
-    const key = keyOfObject(secret);
-    const before = graph.get("Secret", key);
-    if (before === undefined || isSame(before, secret)) return;
-    const now = Date.now();
-    const former = graph.get("FormerCertificate", key)?.certificate;
-    const inUse = former ?? usable(readTlsSecret(before, now));
-    if (inUse === undefined) return;
-    const next = readTlsSecret(secret, now);
-    const problem = replacementProblem(next, inUse, now);
-    if (problem === undefined) {
-      syncer.delete("FormerCertificate", key);
-      return;
-    }
-    this.#keep(secret, inUse, problem);
+    const replacement = replacementBy(secret, this.#options.graph);
+    if (replacement === "used") this.#options.syncer.delete("FormerCertificate", keyOfObject(secret));
+    else if (replacement !== undefined) this.#keep(secret, replacement.inUse, replacement.problem);
   }
 
   /** Uses a copy in place of the Secret that it belongs to, unless that Secret is usable itself. */
@@ -101,6 +89,25 @@ export class Certificates {
     syncer.set(formerCertificate(secret, inUse));
     log.warn(`${problem}; the former certificate stays in use`);
   }
+}
+
+/**
+ * Whether what a Secret holds can take the place of what it held before, in `graph`: it is used, or the former certificate stays in use.
+ * Undefined: nothing changes, or there was no certificate that could be used.
+ */
+export function replacementBy(
+  secret: Secret,
+  graph: Pick<Graph, "get">,
+): "used" | { readonly inUse: CertificateAndKey; readonly problem: string } | undefined {
+  const key = keyOfObject(secret);
+  const before = graph.get("Secret", key);
+  if (before === undefined || isSame(before, secret)) return undefined;
+  const now = Date.now();
+  const former = graph.get("FormerCertificate", key)?.certificate;
+  const inUse = former ?? usable(readTlsSecret(before, now));
+  if (inUse === undefined) return undefined;
+  const problem = replacementProblem(readTlsSecret(secret, now), inUse, now);
+  return problem === undefined ? "used" : { inUse, problem };
 }
 
 /** Why the new content must not take the place of `inUse`. */

@@ -2,6 +2,8 @@
  * The controller: follows the cluster, computes what each Gateway's proxies run, sends it to them, and — on one of its replicas —
  * deploys proxies and writes statuses. Composed here; run by `tracegate controller`.
  */
+import type { PreviewReport } from "../admin/client/controller-client.ts";
+import { AdminUnavailable } from "../admin/plane/plane.ts";
 import type { RunningServer } from "../admin/server/http-server.ts";
 import { messageOf } from "../base/errors.ts";
 import { formatHostPort, type ListenAddress, listenAt } from "../base/listen-address.ts";
@@ -29,6 +31,7 @@ import { startHealthServer } from "./health.ts";
 import { LeaderElection } from "./leader.ts";
 import { ReconcileMetrics } from "./metrics.ts";
 import { type ControllerCounters, startMetricsServer } from "./metrics-server.ts";
+import { preview } from "./previews.ts";
 import { ProxyReports } from "./proxy-reports.ts";
 import { ReferencedObjects } from "./referenced-objects.ts";
 import { gatewaySnapshot, objectSnapshot } from "./snapshots.ts";
@@ -229,6 +232,7 @@ export class Controller {
       objects: () => objectSnapshot(this.#graph),
       gateways: () => gatewaySnapshot(this.#graph, this.#syncer.published),
       proxies: () => this.#stream.proxies,
+      preview: (id: string, gateway: string, objects: readonly unknown[]) => this.#preview(id, gateway, objects),
     };
     const problem = (): string | undefined =>
       this.#closing.signal.aborted ? "shutting down" : this.#synced ? undefined : "not synced";
@@ -243,6 +247,13 @@ export class Controller {
     });
     this.#own.addPort("tcp", "server", this.#port);
     this.#log.info("listening", this.ports);
+  }
+
+  #preview(id: string, gateway: string, objects: readonly unknown[]): PreviewReport {
+    if (!this.#synced) throw new AdminUnavailable("the controller has not read the cluster yet; try again");
+    const { state, report } = preview(this.#graph, gateway, objects, this.#options.settings.watch.namespaces);
+    this.#stream.keepPreview(id, gateway, state);
+    return report;
   }
 
   #follow(): void {

@@ -1,6 +1,7 @@
 /** An impact as people read it: a line for each change with the numbers of requests that it concerns, and up to three of them below. */
 import { counted } from "../base/counted.ts";
 import { formatOrigin } from "../base/origin.ts";
+import { type Locate, withPlace } from "../rehearsal/explanation.ts";
 import type { ChangeClass } from "./difference.ts";
 import type { Change, Decided, Impact, Tally } from "./impact.ts";
 
@@ -17,14 +18,18 @@ const SAID: Readonly<Record<ChangeClass, (change: Change, verbs: Verbs) => strin
   maybeRefused: ({ after, needs }) => `may be ${refused(after)}: that depends on ${list(needs)}`,
   movedRoute: ({ before, after, needs }, verbs) =>
     `${verbs.take} the route ${after.route} instead of ${before.route}, and ${moved(before, after, verbs)}${provided(needs, verbs)}`,
-  movedBackend: ({ before, after, needs }, verbs) => `${moved(before, after, verbs)}${provided(needs, verbs)}`,
+  movedBackend: ({ before, after, needs }, verbs) =>
+    `${moved(before, after, verbs)}${onRoute(after)}${provided(needs, verbs)}`,
   changedOnTheWay: (change, verbs) => {
     const { before, after, parts, needs } = change;
-    return before.backend === undefined || after.backend === undefined
-      ? `${verbs.get} another response of the gateway: ${responses(before, after, parts)}${provided(needs, verbs)}`
-      : `${onTheWay(change, after.backend, verbs)}${provided(needs, verbs)}`;
+    const what =
+      before.backend === undefined || after.backend === undefined
+        ? `${verbs.get} another response of the gateway: ${responses(before, after, parts)}`
+        : onTheWay(change, after.backend, verbs);
+    return `${what}${onRoute(after)}${provided(needs, verbs)}`;
   },
-  unknown: ({ needs }, { are }) => `${are} not certain: that depends on ${list(needs)}`,
+  unknown: ({ before, after, needs }) =>
+    `may change${onRoute({ route: before.route ?? after.route })}: that depends on ${list(needs)}`,
 };
 
 const MANY = { are: "are", they: "they", go: "go", get: "get", take: "take", reach: "reach", change: "do not change" };
@@ -57,22 +62,46 @@ const ORDER: readonly ChangeClass[] = [
 
 /** The text ends in a line break. `since`: ISO 8601, when the oldest sample arrived, if that is of interest. */
 export function impactText(impact: Impact, since: string | null = null): string {
-  const { requests, samples, classes, changes, incomplete } = impact;
+  const { samples, classes, changes, incomplete } = impact;
   if (samples === 0) return "There are no samples to judge by.\n";
-  const width = numberOf(requests).length + 2;
-  const line = (tally: Tally, said: string): string =>
-    `${about(tally).padStart(width)} ${said} (${percent(tally.requests / requests)}, ${counted(tally.samples, "sample")})\n`;
-  const lines = ORDER.flatMap((name) => {
-    const own = changes.filter((change) => change.class === name);
-    const shown = own
-      .slice(0, MAX_SHOWN)
-      .map((change) => line(change, SAID[name](change, verbsOf(change))) + examples(change, width));
-    const left = own.length - MAX_SHOWN;
-    return left > 0 ? [...shown, `${" ".repeat(width + 1)}and ${counted(left, "more change")} of this kind\n`] : shown;
-  });
-  const unchanged = classes.unchanged.samples === 0 ? "" : line(classes.unchanged, verbsOf(classes.unchanged).change);
+  const lines = ORDER.flatMap((name) =>
+    linesOf(
+      changes.filter((change) => change.class === name),
+      impact,
+    ),
+  );
+  const { unchanged } = classes;
+  const same = unchanged.samples === 0 ? "" : lineOf(unchanged, verbsOf(unchanged).change, impact);
   const note = incomplete === true ? "There are more changes than are listed here.\n" : "";
-  return `Of ${about(impact).trimStart()} requests (${counted(samples, "sample")})${since === null ? "" : ` since ${since}`}\n${lines.join("")}${unchanged}${note}`;
+  return `Of ${about(impact).trimStart()} requests (${counted(samples, "sample")})${since === null ? "" : ` since ${since}`}\n${lines.join("")}${same}${note}`;
+}
+
+/** Only what would be refused, as lines without a last line break. `locate`: where the configuration after the change is written. */
+export function refusedText(impact: Impact, locate: Locate): string {
+  const refused = impact.changes
+    .filter((change) => change.class === "refused")
+    .map((change) => ({ ...change, after: withPlace(change.after, locate) }));
+  return `Of ${about(impact).trimStart()} requests (${counted(impact.samples, "sample")})\n${linesOf(refused, impact).join("")}`.trimEnd();
+}
+
+/** A line for each of these changes, of one class, with its examples; most requests first. */
+function linesOf(changes: readonly Change[], all: Impact): string[] {
+  const width = widthOf(all);
+  const shown = changes
+    .slice(0, MAX_SHOWN)
+    .map((change) => lineOf(change, SAID[change.class](change, verbsOf(change)), all) + examples(change, width));
+  const left = changes.length - MAX_SHOWN;
+  return left > 0 ? [...shown, `${" ".repeat(width + 1)}and ${counted(left, "more change")} of this kind\n`] : shown;
+}
+
+function lineOf(tally: Tally, said: string, all: Impact): string {
+  const share = percent(tally.requests / all.requests);
+  return `${about(tally).padStart(widthOf(all))} ${said} (${share}, ${counted(tally.samples, "sample")})\n`;
+}
+
+/** Characters of the numbers at the beginnings of lines. */
+function widthOf({ requests }: Impact): number {
+  return numberOf(requests).length + 2;
 }
 
 function examples({ examples: some }: Change, width: number): string {
@@ -99,8 +128,13 @@ function refused({ status, code, policy, origin, route }: Decided): string {
   const what = status === undefined ? "refused: the connection is closed" : `refused with ${status}`;
   const by = policy === undefined ? code && ` (${code})` : ` by ${policy}`;
   const at = origin === undefined ? "" : ` at ${formatOrigin(origin)}`;
-  const where = at === "" && route !== undefined ? ` on the route ${route}` : at;
-  return `${what}${by ?? ""}${where}`;
+  const { object } = origin ?? {};
+  const isNamed = object !== undefined && `${object.namespace}/${object.name}` === route;
+  return `${what}${by ?? ""}${at}${isNamed ? "" : onRoute({ route })}`;
+}
+
+function onRoute({ route }: { readonly route?: string | undefined }): string {
+  return route === undefined ? "" : ` on the route ${route}`;
 }
 
 /** The route that they get now, if it is not the one that the refusal names. */

@@ -167,7 +167,7 @@ function otherConfiguration(samples: string, before: string, difference: string)
 async function impactAt(url: string, source: ConfigSource, { signal }: Context): Promise<Impact> {
   const { text, name } = source.kind === "text" ? { name: "text", ...source } : readConfig(source.path);
   try {
-    return await new AdminClient(url.replace(/\/$/, "")).impact(text, { name, signal });
+    return await new AdminClient(url.replace(/\/$/, "")).impact({ text, name }, { signal });
   } catch (error) {
     if (!(error instanceof AdminClientError)) throw error;
     throw error.kind === "status"

@@ -124,7 +124,10 @@ test("a configuration that would refuse too many requests is logged once, whatev
   f.impacts.push(refusing(26, 1000), refusing(30, 1000), refusing(25, 1000));
   assert.equal(await f.follower.reload(), false);
   const first = f.follower.status.lastError?.message ?? "";
-  assert.match(first, /^it would refuse more than 2\.5% of the sampled requests;/);
+  assert.match(
+    first,
+    /^it would refuse 2\.6% of the sampled requests, and config\.reload\.impact\.maxRefused allows 2\.5%;/,
+  );
   await f.pass(1000);
   assert.match(f.follower.status.lastError?.message ?? "", /1,000 requests/);
   assert.equal(f.impacts.length, 1);

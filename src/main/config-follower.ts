@@ -6,7 +6,7 @@ import { loadConfigAside, loadWithResources, type PackedLoad } from "../config/l
 import { type Inputs, UNKNOWN } from "../config/parse/inputs.ts";
 import { restartRequired, type Settings } from "../config/settings.ts";
 import { FileWatch } from "../config/watch.ts";
-import { impactText } from "../impact/impact-text.ts";
+import { refusedText } from "../impact/impact-text.ts";
 import type { Locate } from "../rehearsal/explanation.ts";
 import { digestOfPem } from "../tls/tls-check.ts";
 import { type Diagnostic, formatDiagnostics } from "../translation/problems/diagnostics.ts";
@@ -115,6 +115,10 @@ export class ConfigFollower implements Follower {
     this.#resources.refetch(url);
   }
 
+  preview(): undefined {
+    return undefined;
+  }
+
   close(): void {
     this.#closed = true;
     this.#watch.close();
@@ -191,11 +195,15 @@ export class ConfigFollower implements Follower {
     const limit = config.reload.impact ?? this.#inEffect?.config.reload.impact;
     if (limit === undefined) return undefined;
     const impact = await this.#host.impactOf(configuration);
-    const { classes, changes, requests } = impact;
-    if (classes.refused.requests <= limit.maxRefused * requests) return undefined;
-    const cause = `it would refuse more than ${percent(limit.maxRefused)} of the sampled requests; to apply it all the same, raise config.reload.impact.maxRefused in it`;
-    const refused = changes.filter((change) => change.class === "refused");
-    const message = `${cause}\n${impactText({ ...impact, changes: refused }).trimEnd()}`;
+    const { classes, requests } = impact;
+    const refused = classes.refused.requests / requests;
+    if (!(refused > limit.maxRefused)) return undefined;
+    const cause = `more than ${percent(limit.maxRefused)} of the sampled requests would be refused`;
+    const { locate } = new WrittenPlaces(this.#source, this.#env, inputs.files);
+    const message = [
+      `it would refuse ${percent(refused)} of the sampled requests, and config.reload.impact.maxRefused allows ${percent(limit.maxRefused)}; to apply it all the same, raise that limit in it`,
+      refusedText(impact, locate),
+    ].join("\n");
     return { message, cause, inputs, outside: true };
   }
 

@@ -15,6 +15,8 @@ export interface Follower {
   reload(): Promise<unknown>;
   /** A request needs a newer version of a document behind a URL of the configuration. */
   documentWanted(url: string): void;
+  /** A configuration that the controller would send; undefined: there is no controller. Rejects if it does not keep this preview. */
+  preview(id: string): Promise<PackedIr> | undefined;
   close(): void;
 }
 

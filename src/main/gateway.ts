@@ -202,6 +202,11 @@ export class Gateway {
 
   readonly locate: Locate = (path) => this.#follower.locate(path);
 
+  /** See `Follower`. */
+  preview(id: string): Promise<PackedIr> | undefined {
+    return this.#follower.preview(id);
+  }
+
   get pending(): string[] {
     return [...this.#pending];
   }

@@ -46,6 +46,8 @@ interface PlaneSource {
   readonly sink: { metrics(): ExtraMetric[] };
   readonly configuration: PackedIr;
   readonly status: ConfigStatus;
+  /** See `Follower`. */
+  preview(id: string): Promise<PackedIr> | undefined;
   /** Where a field of the configuration in effect is written; see `Follower`. */
   readonly locate: Locate;
   readonly pending: readonly string[];
@@ -125,12 +127,13 @@ export function makePlane(gateway: PlaneSource): AdminPlane {
         throw error instanceof RehearsalBusy ? new AdminUnavailable(error.message) : error;
       }
     },
-    async impact({ text, name, since }) {
+    async impact({ after, since }) {
       const impacts = impactsOf(gateway);
       if (comparing) throw new AdminUnavailable("another configuration is being compared; try again");
       comparing = true;
       try {
-        return await impacts.of({ text, name, resources: gateway.documents }, since);
+        if (!("preview" in after)) return await impacts.of({ ...after, resources: gateway.documents }, since);
+        return await impacts.of({ configuration: await previewOf(after.preview, gateway) }, since);
       } finally {
         comparing = false;
       }
@@ -242,6 +245,17 @@ function impactsOf({ impacts }: PlaneSource): Impacts {
   if (!impacts.areKnown)
     throw new AdminBadRequest("no samples are taken: config.recorder.samples is 0, or config.recorder.off is set");
   return impacts;
+}
+
+/** Throws AdminBadRequest if the controller has no such preview. */
+async function previewOf(id: string, gateway: PlaneSource): Promise<PackedIr> {
+  const preview = gateway.preview(id);
+  if (preview === undefined) throw new AdminBadRequest("this gateway has no controller that could keep a preview");
+  try {
+    return await preview;
+  } catch (error) {
+    throw new AdminBadRequest(`the controller has not sent the preview: ${messageOf(error)}`);
+  }
 }
 
 function recordsOf({ records }: PlaneSource): Records {

@@ -3,6 +3,7 @@ import type { ConfigError, ConfigStatus } from "../admin/plane/config-status.ts"
 import { messageOf } from "../base/errors.ts";
 import type { Logger } from "../base/log.ts";
 import type { XdsSettings } from "../config/settings.ts";
+import type { PackedIr } from "../ir/packed-ir.ts";
 import type { Egress } from "../net/egress.ts";
 import type { Locate } from "../rehearsal/explanation.ts";
 import type { Diagnostic } from "../translation/problems/diagnostics.ts";
@@ -99,6 +100,10 @@ export class StreamFollower implements Follower {
   /** The controller fetches the documents. */
   documentWanted(url: string): void {
     this.#client?.wantDocument(url);
+  }
+
+  preview(id: string): Promise<PackedIr> | undefined {
+    return this.#client?.preview(id, this.#customFunctions);
   }
 
   close(): void {

@@ -125,10 +125,11 @@ export class AdminClient {
 
   /** What a configuration would do to sampled requests. `last`: only those of this time, such as `1h`; `name`: how positions call it. */
   async impact(
-    text: string,
-    { last, name, signal }: CallOptions & { readonly last?: string | undefined; readonly name?: string },
+    after: { readonly text: string; readonly name: string } | { readonly preview: string },
+    { last, signal }: CallOptions & { readonly last?: string | undefined } = {},
   ): Promise<GatewayImpact> {
-    const path = withQuery("/impact", wordsOf({ last, name }));
+    const [text, words] = "text" in after ? [after.text, { name: after.name }] : ["", after];
+    const path = withQuery("/impact", wordsOf({ last, ...words }));
     const request = { method: "POST", path, body: text, timeout: IMPACT_TIMEOUT, signal } as const;
     const impact = await adminJson(this.#address, request);
     if (isImpact(impact)) return impact;

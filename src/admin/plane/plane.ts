@@ -80,9 +80,14 @@ export interface AdminPlane {
 
 /** A configuration, and the samples by which to judge it. */
 interface ImpactQuestion {
-  readonly text: string;
-  /** How positions in it call it, such as `new.yaml`. */
-  readonly name: string | undefined;
+  /** The configuration after the change: a text, or what the controller keeps under this id. */
+  readonly after:
+    | {
+        readonly text: string;
+        /** How positions in it call it, such as `new.yaml`. */
+        readonly name: string | undefined;
+      }
+    | { readonly preview: string };
   /** Only requests that arrived later, epoch ms. */
   readonly since: number;
 }

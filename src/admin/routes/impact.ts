@@ -10,14 +10,16 @@ export const impactRoutes: readonly AdminRoute[] = [
   {
     path: "/impact",
     methods: ["POST"],
-    parameters: ["last", "name"],
+    parameters: ["last", "name", "preview"],
     maxBody: MAX_CONFIGURATION,
-    summary: "what a configuration would do to sampled requests; its text is the body; last=1h name=new.yaml",
+    summary:
+      "what a configuration would do to sampled requests; its text is the body, or the controller keeps it; last=1h name=new.yaml preview=ID",
     handle: ({ plane, query, body }: AdminCall): Promise<PlainReply> =>
       answerOrRefusal(
         plane.impact({
-          text: body.toString("utf8"),
-          name: query.get("name") || undefined,
+          after: query.has("preview")
+            ? { preview: query.get("preview") ?? "" }
+            : { text: body.toString("utf8"), name: query.get("name") || undefined },
           since: Date.now() - (duration(query, "last") ?? Number.POSITIVE_INFINITY),
         }),
       ),

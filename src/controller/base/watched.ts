@@ -61,6 +61,14 @@ export const WATCHED: { readonly [K in Kind]?: Watched<K> } = {
 
 export const WATCHED_KINDS = Object.keys(WATCHED) as readonly Kind[];
 
+/** Kinds that say how the cluster is. */
+const OBSERVED: ReadonlySet<string> = new Set<Kind>(["Pod", "Node", "CustomResourceDefinition"]);
+
+/** Whether people write objects of this kind that the controller reads. */
+export function isWritten(kind: string): kind is Kind {
+  return Object.hasOwn(WATCHED, kind) && !OBSERVED.has(kind);
+}
+
 /** The namespaces in which a kind is followed, one watch each; undefined: one watch for all, also for objects without a namespace. */
 export function scopesOf(kind: Kind, namespaces: readonly string[]): readonly (string | undefined)[] {
   return RESOURCES[kind].namespaced && namespaces.length > 0 ? namespaces : [undefined];

@@ -136,6 +136,13 @@ export class Graph {
     return this.#version;
   }
 
+  /** Another graph with the same objects, and without results. */
+  copy(): Graph {
+    const copy = new Graph();
+    for (const kind of this.kinds) for (const object of this.list(kind)) copy.set(object);
+    return copy;
+  }
+
   /** Adds or replaces an object. */
   set(object: Inputs[InputKind]): void {
     this.#change(object.kind, keyOfObject(object), object);

@@ -52,6 +52,14 @@ export class Assembly {
   /** undefined: to be packed again. */
   #addresses: PackedAddresses | undefined;
 
+  /** Another assembly with the same resources. */
+  copy(): Assembly {
+    const copy = new Assembly();
+    for (const type of [RESOURCE_TYPE, ADDRESS_TYPE] as const)
+      for (const resource of this.#types[type].values()) copy.#add(type, resource);
+    return copy;
+  }
+
   /** Names and versions, to resume with. */
   *versions(type: typeof RESOURCE_TYPE | typeof ADDRESS_TYPE): Iterable<readonly [string, string]> {
     for (const [name, { version }] of this.#types[type]) yield [name, version];
@@ -79,12 +87,7 @@ export class Assembly {
       for (const resource of received) {
         const before = known.get(resource.name);
         if (before !== undefined) this.#forget(before);
-        known.set(resource.name, resource);
-        if (resource.kind === "route") {
-          const owner = this.#ownerOf(resource.owner);
-          owner.routes.set(resource.name, resource);
-          owner.packed = undefined;
-        }
+        this.#add(type, resource);
         changed = true;
       }
     }
@@ -169,6 +172,14 @@ export class Assembly {
     if (this.#texts.size > MAX_TEXTS) this.#texts.clear();
     if (known === undefined) this.#texts.set(text, text);
     return known ?? text;
+  }
+
+  #add(type: typeof RESOURCE_TYPE | typeof ADDRESS_TYPE, resource: Received): void {
+    this.#types[type].set(resource.name, resource);
+    if (resource.kind !== "route") return;
+    const owner = this.#ownerOf(resource.owner);
+    owner.routes.set(resource.name, resource);
+    owner.packed = undefined;
   }
 
   #forget({ kind, owner: key, name }: Received): void {

@@ -13,6 +13,8 @@ import { type DeltaResponse, type ProxyNode, readResponse, writeRequest } from "
 /** Milliseconds before the next attempt to connect, doubled up to the longest; each pause is shortened by up to a half at random. */
 const FIRST_PAUSE = 200;
 const LONGEST_PAUSE = 15_000;
+/** Milliseconds to get a preview. */
+const PREVIEW_MS = 30_000;
 
 interface XdsClientOptions extends ConnectionOptions {
   readonly node: ProxyNode;
@@ -41,6 +43,8 @@ export class XdsClient {
   /** Of the last complete batch. */
   #version: string | undefined;
   #problem: string | undefined;
+  /** Ends a preview that has not arrived. */
+  readonly #previews = new Set<(reason: unknown) => void>();
   #closed = false;
 
   constructor(options: XdsClientOptions) {
@@ -87,9 +91,50 @@ export class XdsClient {
     this.#connection?.send(writeRequest({ typeUrl: RESOURCE_TYPE, subscribe: [WANTED + url] }));
   }
 
+  /**
+   * A state that the controller keeps under this id and that is not applied. Only what differs is sent. Rejects if the controller does not
+   * keep it any more, or cannot be reached in time.
+   */
+  preview(id: string, customFunctions: string | undefined): Promise<PackedIr> {
+    const { address, rootCa, token, egress, node } = this.#options;
+    const assembly = this.#assembly.copy();
+    const batch: DeltaResponse[] = [];
+    return new Promise((resolve, reject) => {
+      let connection: Connection | undefined;
+      const timer = setTimeout(() => end(new Error(`no preview within ${PREVIEW_MS / 1000} s`)), PREVIEW_MS);
+      const end = (reason: unknown): void => {
+        this.#previews.delete(end);
+        clearTimeout(timer);
+        connection?.close();
+        reject(reason);
+      };
+      this.#previews.add(end);
+      connection = new Connection(
+        { address, rootCa, token, egress },
+        {
+          onMessage(message) {
+            try {
+              const response = readResponse(message);
+              batch.push(response);
+              if (response.version === "") return;
+              assembly.update(batch);
+              resolve(assembly.pack(customFunctions));
+              end(undefined);
+            } catch (error) {
+              end(error);
+            }
+          },
+          onEnd: (reason) => end(new Error(reason)),
+        },
+      );
+      subscribe(connection, { ...node, metadata: { ...node.metadata, PREVIEW: id } }, assembly);
+    });
+  }
+
   close(): void {
     this.#closed = true;
     clearTimeout(this.#timer);
+    for (const end of this.#previews) end(new Error("the gateway is shutting down"));
     this.#connection?.close();
     this.#connection = undefined;
   }
@@ -106,15 +151,7 @@ export class XdsClient {
         },
       );
       this.#connection = connection;
-      for (const [index, typeUrl] of ([ADDRESS_TYPE, RESOURCE_TYPE] as const).entries())
-        connection.send(
-          writeRequest({
-            typeUrl,
-            ...(index === 0 && { node }),
-            subscribe: ["*"],
-            initialVersions: this.#assembly.versions(typeUrl),
-          }),
-        );
+      subscribe(connection, node, this.#assembly);
     } catch (error) {
       this.#lost(messageOf(error));
     }
@@ -163,4 +200,17 @@ export class XdsClient {
       this.#lost(reason);
     }
   }
+}
+
+/** Requests everything that differs from what is in `assembly`. */
+function subscribe(connection: Connection, node: ProxyNode, assembly: Assembly): void {
+  for (const [index, typeUrl] of ([ADDRESS_TYPE, RESOURCE_TYPE] as const).entries())
+    connection.send(
+      writeRequest({
+        typeUrl,
+        ...(index === 0 && { node }),
+        subscribe: ["*"],
+        initialVersions: assembly.versions(typeUrl),
+      }),
+    );
 }

@@ -37,6 +37,9 @@ const REFUSED_LINE_MS = 1000;
 /** Milliseconds. A proxy whose node has vanished is noticed after their sum. */
 const PING_EVERY = 20_000;
 const PING_TIMEOUT = 10_000;
+/** Previews that are kept, and milliseconds for which: proxies ask for them at once. */
+const MAX_PREVIEWS = 8;
+const PREVIEW_MS = 2 * 60_000;
 /** Milliseconds for the streams to end at a shutdown; proxies connect to another replica meanwhile. */
 const DRAIN_MS = 1000;
 
@@ -79,6 +82,10 @@ export class XdsServer {
   readonly #calls = new Set<DeltaStream>();
   /** Streams by the key of their Gateway. */
   readonly #streams = new Map<string, Set<ProxyStream>>();
+  /** Of proxies that ask for a preview, likewise. */
+  readonly #previewStreams = new Map<string, Set<ProxyStream>>();
+  /** By id, the oldest first. */
+  readonly #previews = new Map<string, { readonly gateway: string; readonly state: EncodedState }>();
 
   constructor(options: XdsServerOptions) {
     this.#options = options;
@@ -123,6 +130,18 @@ export class XdsServer {
     const encoded = encodeState(state, this.#states.get(gateway));
     this.#states.set(gateway, encoded);
     for (const stream of this.#streams.get(gateway) ?? []) stream.offer(encoded);
+  }
+
+  /** Keeps a state that a Gateway might have for its proxies, which ask for it by `id`, for two minutes at most. */
+  keepPreview(id: string, gateway: string, state: GatewayState): void {
+    const [oldest] = this.#previews.keys();
+    if (oldest !== undefined && this.#previews.size >= MAX_PREVIEWS) this.#previews.delete(oldest);
+    const kept = { gateway, state: encodeState(state, this.#states.get(gateway)) };
+    this.#previews.set(id, kept);
+    const forget = (): void => {
+      if (this.#previews.get(id) === kept) this.#previews.delete(id);
+    };
+    setTimeout(forget, PREVIEW_MS).unref();
   }
 
   /** The connected proxies. */
@@ -227,13 +246,13 @@ export class XdsServer {
     }
   }
 
-  /** The first request names the Gateway. Throws Refusal. */
+  /** The first request names the Gateway, or a preview of it. Throws Refusal. */
   #open(
     call: DeltaStream,
     { node }: DeltaDiscoveryRequest,
     identity: Identity | undefined,
   ): { readonly stream: ProxyStream; readonly left: () => void } {
-    const { NAMESPACE: namespace, GATEWAY: name, POD_NAME: pod } = node?.metadata ?? {};
+    const { NAMESPACE: namespace, GATEWAY: name, POD_NAME: pod, PREVIEW: preview } = node?.metadata ?? {};
     if (typeof namespace !== "string" || typeof name !== "string")
       throw new Refusal(status.INVALID_ARGUMENT, "the node's metadata must name NAMESPACE and GATEWAY");
     if (identity !== undefined) this.#authorize(identity, namespace, name);
@@ -241,7 +260,11 @@ export class XdsServer {
     const peer = call.getPeer();
     // The pod comes from the token as the API server sees it: a proxy must not speak for another pod.
     const shown = { gateway, pod: identity?.pod ?? (typeof pod === "string" ? pod.slice(0, MAX_POD_NAME) : ""), peer };
-    const report = (connected: boolean): void => this.#options.onProxy?.(stream.status, connected);
+    const state = preview === undefined ? this.#states.get(gateway) : this.#previewOf(gateway, preview);
+    const all = preview === undefined ? this.#streams : this.#previewStreams;
+    const report = (connected: boolean): void => {
+      if (preview === undefined) this.#options.onProxy?.(stream.status, connected);
+    };
     const writer = { write: (response: Buffer) => call.write(response) };
     const stream: ProxyStream = new ProxyStream(
       shown,
@@ -251,24 +274,30 @@ export class XdsServer {
       this.#options.onDocumentWanted,
     );
     call.on("drain", () => stream.drained());
-    const streams = this.#streams.get(gateway) ?? new Set();
+    const streams = all.get(gateway) ?? new Set();
     const others = shown.pod === "" ? 0 : [...streams].filter((each) => each.pod === shown.pod).length;
     if (others >= MAX_STREAMS_OF_POD)
       throw new Refusal(status.RESOURCE_EXHAUSTED, `pod ${shown.pod} has ${others} streams already`);
-    this.#streams.set(gateway, streams.add(stream));
-    this.#options.log.info("proxy connected", shown);
+    all.set(gateway, streams.add(stream));
+    if (preview === undefined) this.#options.log.info("proxy connected", shown);
     report(true);
-    const state = this.#states.get(gateway);
     if (state !== undefined) stream.offer(state);
     return {
       stream,
       left: () => {
         streams.delete(stream);
-        if (streams.size === 0) this.#streams.delete(gateway);
-        this.#options.log.info("proxy disconnected", shown);
+        if (streams.size === 0) all.delete(gateway);
+        if (preview === undefined) this.#options.log.info("proxy disconnected", shown);
         report(false);
       },
     };
+  }
+
+  /** Throws Refusal. */
+  #previewOf(gateway: string, id: unknown): EncodedState {
+    const kept = typeof id === "string" ? this.#previews.get(id) : undefined;
+    if (kept?.gateway !== gateway) throw new Refusal(status.NOT_FOUND, "the preview is not kept any more");
+    return kept.state;
   }
 
   /** A proxy sees the configuration of its own Gateway only. */

@@ -39,11 +39,11 @@ test("a change that would refuse too many of the sampled requests does not take 
   const message = lastError?.message ?? "";
   assert.match(
     message,
-    /^it would refuse more than 25% of the sampled requests; to apply it all the same, raise config\.reload\.impact\.maxRefused in it\n/,
+    /^it would refuse 66\.7% of the sampled requests, and config\.reload\.impact\.maxRefused allows 25%; to apply it all the same, raise that limit in it\nOf 3 requests \(3 samples\)\n/,
   );
-  assert.match(message, /refused with 403 by authorization/);
+  assert.match(message, /2 are refused with 403 by authorization at \S+:\d+ on the route default\/admin /);
   assert.match(message, /GET 127\.0\.0\.1:\d+\/admin\/a\n/);
-  assert.ok(gateway.lines.some((line) => String(line.message).includes("would refuse more than 25%")));
+  assert.ok(gateway.lines.some((line) => String(line.message).includes("would refuse 66.7%")));
 
   // Without a limit of its own, that of the configuration in effect counts.
   assert.equal(await gateway.reconfigure(config(undefined, DENY, "second")), "rejected");

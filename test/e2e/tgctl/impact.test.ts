@@ -51,7 +51,7 @@ suite("tgctl impact", () => {
     const denying = config({ authorization: { rules: [{ deny: "true" }] } });
     const { code, stdout, stderr } = await impact(denying);
     assert.deepEqual([code, stderr], [0, ""]);
-    assert.match(stdout, /1 is refused with 403 by authorization at new\.yaml:1 /);
+    assert.match(stdout, /1 is refused with 403 by authorization at new\.yaml:1 on the route default\/admin /);
     assert.match(stdout, /GET 127\.0\.0\.1:\d+\/admin\/users\n/);
     assert.match(stdout, /2 do not change/);
     assert.equal((await impact(denying, "--fail-on", "granted,moved")).code, 0);
@@ -66,7 +66,10 @@ suite("tgctl impact", () => {
     await writeFile(file, JSON.stringify(config({})));
     const TGCTL_ADMIN = denying.url("admin").replace("http://", "");
     const { stdout } = await invoke(["impact", "--config", file], "", { TGCTL_ADMIN });
-    assert.match(stdout, /3 are no longer refused with 403 by authorization at [^\s:]+\.\w+:\d+: they go to /);
+    assert.match(
+      stdout,
+      /3 are no longer refused with 403 by authorization at [^\s:]+\.\w+:\d+ on the route \S+: they go to /,
+    );
     assert.deepEqual(stdout.match(/\/admin\/\w/g), ["/admin/a", "/admin/b"]);
   });
 
@@ -86,6 +89,9 @@ suite("tgctl impact", () => {
     assert.match(wrong.stderr, /the configuration is not valid\n.*new\.yaml:1:\d+.*listners/s);
     assert.match((await impact(config({}), "--fail-on", "better")).stderr, /--fail-on better: no such change/);
     assert.match((await impact(config({}), "--last", "soon")).stderr, /invalid last "soon"/);
-    assert.match((await invoke(["impact", "--local"])).stderr, /impact needs the new configuration/);
+    assert.match(
+      (await invoke(["impact", "--local"])).stderr,
+      /impact needs either a new configuration or changed objects/,
+    );
   });
 });

@@ -1,6 +1,6 @@
 /**
  * A small API server for tests, over real HTTP: list with pages, watch with bookmarks and compaction, get, create, update, merge
- * patch, server-side apply, status subresources, Lease conflicts, TokenReview, port forwarding. Any kind may be stored. What it does not do:
+ * patch, server-side apply, dry runs of create and update, status subresources, Lease conflicts, TokenReview, port forwarding. Any kind may be stored. What it does not do:
  * validation, defaults, conflicts between field managers, garbage collection, finalizers.
  */
 import { once } from "node:events";
@@ -247,9 +247,9 @@ export class TestApiServer {
           result: target.name === undefined ? this.#list(target, query, metadataOnly) : this.#existing(target),
         };
       case "POST":
-        return { status: 201, result: this.#create(target, body) };
+        return { status: 201, result: this.#create(target, body, isDry(query)) };
       case "PUT":
-        return { status: 200, result: this.#update(target, body) };
+        return { status: 200, result: this.#update(target, body, isDry(query)) };
       case "PATCH":
         return this.#patch(target, contentType, query, body);
       case "DELETE": {
@@ -331,7 +331,7 @@ export class TestApiServer {
     response.write(`${JSON.stringify({ type: "BOOKMARK", object })}\n`);
   }
 
-  #create(target: Target, body: unknown): Stored {
+  #create(target: Target, body: unknown, dry: boolean): Stored | Json {
     const { metadata, ...rest } = parsed(body);
     const { generateName, ...own } = isJson(metadata) ? metadata : {};
     const name = own.name ?? (typeof generateName === "string" ? `${generateName}${this.store.version}` : undefined);
@@ -340,13 +340,15 @@ export class TestApiServer {
     if (this.store.get(target.collection, keyOf(named)) !== undefined)
       throw new Refused(409, "AlreadyExists", `${target.collection} "${name}" already exists`);
     const placed = { ...own, name, ...(target.namespace !== undefined && { namespace: target.namespace }) };
+    if (dry) return { ...rest, metadata: placed };
     return this.store.put(target.collection, keyOf(named), { ...rest, metadata: placed });
   }
 
-  #update(target: Target, body: unknown): Stored {
+  #update(target: Target, body: unknown, dry: boolean): Stored | Json {
     const before = this.#existing(target);
     const object = parsed(body);
     this.#checkVersion(before, object);
+    if (dry) return scoped(target, before, object);
     return this.store.put(target.collection, keyOf(target), scoped(target, before, object));
   }
 
@@ -409,6 +411,10 @@ export class TestApiServer {
 export function collectionOf(kind: Kind): string {
   const { group, version, plural } = RESOURCES[kind];
   return `${group === "" ? "" : `${group}/`}${version}/${plural}`;
+}
+
+function isDry(query: URLSearchParams): boolean {
+  return query.get("dryRun") === "All";
 }
 
 /** Kinds that are part of Kubernetes, not custom resources. */

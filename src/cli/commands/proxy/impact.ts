@@ -2,12 +2,14 @@ import { fieldsOf, jsonOf } from "../../../base/fields.ts";
 import { changesIn, FAIL_ON, impactText } from "../../../impact/impact-text.ts";
 import { mergeImpacts } from "../../../impact/merge.ts";
 import type { ExplainRefusal } from "../../../rehearsal/explanation.ts";
+import type { KeptPreview } from "../../cluster/preview.ts";
 import { adminResult, queryError } from "../../proxy/admin.ts";
 import { failureOf, RESOURCE, TARGET_OPTIONS } from "../../proxy/proxies.ts";
 import { write, writeJson } from "../../runner/context.ts";
 import { defineCommand } from "../../runner/define-command.ts";
 import { CliError, usage } from "../../runner/errors.ts";
 import { OUTPUT_OPTION } from "../../runner/output-option.ts";
+import { ASKED_CONTROLLER } from "../controller/options.ts";
 import { openProxies } from "../open-proxies.ts";
 import { readConfig } from "../read-config.ts";
 
@@ -27,6 +29,15 @@ export const impact = defineCommand({
       completes: "file",
       summary: "The new configuration; it cannot name files or variables",
     },
+    filename: {
+      type: "list",
+      short: "f",
+      value: "file",
+      whole: true,
+      summary:
+        "Changed objects of the cluster instead, in YAML or JSON: a file, a folder, or - for standard input; may be given several times",
+    },
+    ...ASKED_CONTROLLER,
     last: { type: "text", value: "time", summary: "Only requests that arrived within this time, such as 1h" },
     "fail-on": {
       type: "list",
@@ -37,32 +48,59 @@ export const impact = defineCommand({
   },
   examples: [
     { does: "Whom a change would refuse", run: "impact --config new.yaml" },
-    {
-      does: "The same at all pods, in CI",
-      run: "impact gateway/web -n shop --config new.yaml --fail-on refused,moved",
-    },
+    { does: "What a changed route would do in a cluster", run: "impact gateway/web -n shop -f route.yaml" },
+    { does: "The same in CI", run: "impact gateway/web -n shop -f manifests/ --fail-on refused,moved" },
   ],
   async run(invocation, context) {
-    const { config, last, "fail-on": failOn, output } = invocation.options;
-    if (config === undefined) throw usage("impact needs the new configuration", "tgctl impact --config FILE");
+    const { config, filename, last, "fail-on": failOn, output } = invocation.options;
+    if ((config === undefined) === (filename.length === 0))
+      throw usage(
+        "impact needs either a new configuration or changed objects",
+        "tgctl impact --config FILE, or -f FILE in a cluster",
+      );
     const unknown = failOn.find((name) => !FAIL_ON.includes(name));
     if (unknown !== undefined) throw usage(`--fail-on ${unknown}: no such change`, `one of ${FAIL_ON.join(", ")}`);
-    const { text, name } = readConfig(config);
     await using proxies = await openProxies(invocation, context);
+    let objects: KeptPreview | undefined;
+    if (config === undefined) {
+      if (!proxies.inCluster) throw usage("-f names objects of a cluster", "tgctl impact gateway/NAME -f FILE");
+      // Loads the Kubernetes client.
+      const { keepPreview } = await import("../../cluster/preview.ts");
+      objects = await keepPreview(filename, invocation, context);
+    }
+    const after = objects === undefined ? readConfig(config ?? "") : { preview: objects.id };
     const outcomes = await proxies.each((proxy) =>
-      adminResult(proxy, proxy.client.impact(text, { last, name, signal: context.signal }), badChange),
+      adminResult(proxy, proxy.client.impact(after, { last, signal: context.signal }), badChange),
     );
     const found = outcomes.flatMap(({ result }) => (result.status === "fulfilled" ? [result.value] : []));
     const failure = failureOf(outcomes);
     if (failure !== undefined && found.length === 0) throw failure;
     const all = mergeImpacts(found);
-    if (context.json || output === "json") await writeJson(context, all);
-    else await write(context.stdout, impactText(all, all.since));
+    const { problems = [], missing = [], ignored = [] } = objects ?? {};
+    if (context.json || output === "json")
+      await writeJson(context, objects === undefined ? all : { ...all, objects: { problems, missing, ignored } });
+    else await write(context.stdout, `${objectsText({ problems, missing, ignored })}${impactText(all, all.since)}`);
     // What the others have found is shown, but it is not the whole impact.
     if (failure !== undefined) throw failure;
-    return changesIn(all, failOn) ? 1 : 0;
+    return changesIn(all, failOn) || (failOn.length > 0 && problems.length > 0) ? 1 : 0;
   },
 });
+
+/** What people have to know about changed objects, line by line; empty if all is well. */
+function objectsText({ problems, missing, ignored }: Omit<KeptPreview, "id">): string {
+  const lines = [
+    ...problems.map(
+      ({ kind, key, condition, reason, message }) => `${kind} ${key}: ${condition} is not met, ${reason}: ${message}`,
+    ),
+    ...missing.map(({ kind, key }) =>
+      kind === "FetchedDocument"
+        ? `${key} counts as missing: the controller fetches it when an applied object needs it`
+        : `${kind} ${key} counts as missing: no applied object refers to it, so the controller has not read it; add it to -f`,
+    ),
+    ...ignored.map((name) => `${name} is ignored: the controller reads no such objects`),
+  ];
+  return lines.map((line) => `${line}\n`).join("");
+}
 
 /** Why a gateway does not compare a configuration. */
 export function badChange(status: number, body: string): CliError {

@@ -1,0 +1,80 @@
+import assert from "node:assert/strict";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { type TestContext, test } from "node:test";
+import { TestApiServer } from "../../../test/helpers/kube/api-server.ts";
+import { Refused } from "../../../test/helpers/kube/store.ts";
+import { RESOURCES } from "../../kube/resources.ts";
+import { CliError } from "../runner/errors.ts";
+import { dryRun, readManifests } from "./manifests.ts";
+
+/** A folder with these files. */
+function folder(t: TestContext, files: Readonly<Record<string, string>>): string {
+  const path = mkdtempSync(join(tmpdir(), "manifests-"));
+  t.after(() => rmSync(path, { recursive: true }));
+  for (const [name, text] of Object.entries(files)) writeFileSync(join(path, name), text);
+  return path;
+}
+
+const ROUTE = "apiVersion: gateway.networking.k8s.io/v1\nkind: HTTPRoute\nmetadata: { name: a }\n";
+
+test("the objects of a folder, its lists and documents, each with its namespace", (t) => {
+  const path = folder(t, {
+    "b.json": `{"apiVersion": "v1", "kind": "List", "items": [
+      {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "app", "namespace": "other"}},
+      {"apiVersion": "serving.knative.dev/v1", "kind": "Service", "metadata": {"name": "app"}}]}`,
+    "a.yaml": `---\n${ROUTE}---\n# nothing\n---\napiVersion: v1\nkind: Namespace\nmetadata: { name: shop }\n`,
+    "notes.txt": "not: an object",
+  });
+  const found = readManifests([path], "shop").map(({ name, object, resource }) => [name, object.metadata, resource]);
+  assert.deepEqual(found, [
+    ["HTTPRoute shop/a", { name: "a", namespace: "shop" }, RESOURCES.HTTPRoute],
+    ["Namespace shop", { name: "shop" }, RESOURCES.Namespace],
+    ["Service other/app", { name: "app", namespace: "other" }, RESOURCES.Service],
+    ["Service shop/app", { name: "app", namespace: "shop" }, undefined],
+  ]);
+});
+
+test("what cannot be read is said with its position", (t) => {
+  const path = folder(t, { "a.yaml": `${ROUTE}---\nkind: HTTPRoute\n`, "b.yaml": "a: [1\n", "c.txt": "" });
+  const fails = (file: string, message: RegExp) =>
+    assert.throws(
+      () => readManifests([join(path, file)], "shop"),
+      (error) => error instanceof CliError && message.test(error.message),
+    );
+  fails("a.yaml", /a\.yaml:5: not an object of Kubernetes/);
+  fails("b.yaml", /b\.yaml:2:1: /);
+  fails("gone.yaml", /cannot read .*gone\.yaml: /);
+  fails("", /a\.yaml:5/);
+});
+
+test("a dry run stores nothing, and keeps the labels and annotations of others", async (t) => {
+  const server = await TestApiServer.start();
+  t.after(() => server[Symbol.asyncDispose]());
+  const signal = new AbortController().signal;
+  const [manifest] = readManifests([join(folder(t, { "a.yaml": ROUTE }), "a.yaml")], "shop");
+  assert.ok(manifest?.resource !== undefined);
+  const written = { ...manifest, resource: manifest.resource };
+  const created = await dryRun(server.client(), written, signal);
+  assert.deepEqual((created as { metadata: unknown }).metadata, { name: "a", namespace: "shop" });
+  assert.equal(server.get("HTTPRoute", "shop/a"), undefined);
+
+  const metadata = { name: "a", namespace: "shop", labels: { of: "others" } };
+  server.set({ apiVersion: "gateway.networking.k8s.io/v1", kind: "HTTPRoute", metadata });
+  const before = server.get("HTTPRoute", "shop/a");
+  const object = {
+    ...manifest.object,
+    metadata: { name: "a", namespace: "shop", labels: { of: "ours", and: "more" } },
+  };
+  const updated = await dryRun(server.client(), { ...written, object }, signal);
+  assert.deepEqual((updated as { metadata: { labels: unknown } }).metadata.labels, { of: "ours", and: "more" });
+  assert.deepEqual(server.get("HTTPRoute", "shop/a"), before);
+
+  // Somebody else writes it between reading and the dry run.
+  let writes = 0;
+  server.intercept = ({ method }) => {
+    if (method === "PUT" && writes++ === 0) throw new Refused(409, "Conflict", "the object has been modified");
+  };
+  assert.deepEqual(await dryRun(server.client(), { ...written, object }, signal), updated);
+});
