@@ -1,3 +1,4 @@
+/** Events about the messages of followed streams. */
 import { GrpcReader } from "../../http/grpc-frames.ts";
 import { isGrpc } from "../../http/grpc-reply.ts";
 import type { HttpRequest, HttpResponse } from "../../http/message/message.ts";
