@@ -3,7 +3,7 @@ import type { GatewayImpact } from "../../impact/merge.ts";
 import type { RecordAnswer } from "../../recorder/records.ts";
 import type { Explanation } from "../../rehearsal/explanation.ts";
 import type { Question, RecordedQuestion } from "../../rehearsal/question.ts";
-import { type AdminAnswers, isAnswer, queryOf, type RequestsQuery } from "../api.ts";
+import { type AdminAnswers, isAnswer, queryOf, type RequestsQuery } from "../plane/answers.ts";
 import type { ConfigStatus } from "../plane/config-status.ts";
 import {
   type AdminAddress,

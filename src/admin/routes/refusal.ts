@@ -2,7 +2,7 @@ import { NoRecord } from "../../recorder/reach.ts";
 import type { ExplainRefusal } from "../../rehearsal/explanation.ts";
 import { BadFacts } from "../../rehearsal/facts.ts";
 import { BadConfiguration } from "../../rehearsal/question.ts";
-import type { AdminAnswers } from "../api.ts";
+import type { AdminAnswers } from "../plane/answers.ts";
 import { answerReply, jsonReply, type PlainReply } from "../server/reply.ts";
 
 /** The answer to a question about the configuration, or status 400 with an `ExplainRefusal` if the question is wrong. */

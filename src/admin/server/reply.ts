@@ -1,5 +1,5 @@
 import type { ServerResponse } from "node:http";
-import type { AdminAnswers } from "../api.ts";
+import type { AdminAnswers } from "../plane/answers.ts";
 
 /** A complete response. */
 export interface PlainReply {

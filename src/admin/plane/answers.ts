@@ -1,9 +1,9 @@
 /** What the admin server answers, as types that it shares with its clients: `tgctl` and the web view. */
-import { isObject } from "../base/fields.ts";
-import type { GatewayImpact } from "../impact/merge.ts";
-import type { RecordAnswer } from "../recorder/records.ts";
-import type { Explanation } from "../rehearsal/explanation.ts";
-import type { ConfigStatus } from "./plane/config-status.ts";
+import { isObject } from "../../base/fields.ts";
+import type { GatewayImpact } from "../../impact/merge.ts";
+import type { RecordAnswer } from "../../recorder/records.ts";
+import type { Explanation } from "../../rehearsal/explanation.ts";
+import type { ConfigStatus } from "./config-status.ts";
 
 /** The JSON of an endpoint with status 200, by the path of its route. */
 export interface AdminAnswers {
