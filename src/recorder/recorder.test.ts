@@ -84,7 +84,7 @@ test("a look-up finds all records of one id, trace or number, those that are kep
     write(recorder, place, "served-1", 1001);
     const fields = recorder.open(place, 1001, 1002);
     [fields.trace0, fields.trace1, fields.trace2, fields.trace3] = [0x0af76519, 0x16cd43dd, 0x8448eb21, 0x1c80319c];
-    recorder.texts(trace.replace("0af", "000"), "shop.example", "/traced");
+    recorder.texts("other", "shop.example", "/traced");
     recorder.close(place, 1002);
   }
   const records = new Records(memories);
