@@ -8,6 +8,7 @@ const BATCH = 24;
 /** Files that need a process of their own, and why. */
 const ALONE: ReadonlyMap<string, string> = new Map([
   ["src/base/resident-memory.test.ts", "measures the memory of its process"],
+  ["test/e2e/http/slow-readers.test.ts", "measures the buffers of its process, after a collection of its whole heap"],
   ["src/worker/memory-in-use.test.ts", "measures the memory of its process"],
 ]);
 
@@ -21,7 +22,8 @@ export function writeBatches(files: readonly string[], folder: string): string[]
   const others = files.filter((file) => !ALONE.has(file)).sort();
   const count = Math.ceil(others.length / BATCH);
   const together = Array.from({ length: count }, (_, index) => others.slice(index * BATCH, (index + 1) * BATCH));
-  return [...together, ...alone].map((batch, index) => {
+  // First those of test/, which wait for processes and take longest: at the end of a run, no core may wait for one long batch.
+  return [...together, ...alone].reverse().map((batch, index) => {
     const suites = batch.map((file) => {
       const path = JSON.stringify(resolve(appRoot, file));
       return `describe(${JSON.stringify(file)}, async () => { await import(${path}); });\n`;

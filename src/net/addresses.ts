@@ -44,6 +44,20 @@ export class Peer implements Addresses {
   }
 }
 
+/** The other end of a connection. */
+export interface PeerAddress {
+  readonly address: string;
+  readonly port: number;
+}
+
+/** The other end of a connection that the gateway has opened; undefined for a socket file. */
+export function peerAddress({
+  remoteAddress,
+  remotePort,
+}: Pick<Addresses, "remoteAddress" | "remotePort">): PeerAddress | undefined {
+  return remoteAddress === "" ? undefined : { address: remoteAddress, port: remotePort };
+}
+
 /** The addresses of a socket. */
 export function socketAddresses(socket: {
   readonly remoteAddress?: string | undefined;

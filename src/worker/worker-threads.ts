@@ -16,16 +16,18 @@ const YOUNG_GENERATION_MB = 16;
  * starts its threads first and loads everything else meanwhile, which shortens its start by a quarter.
  */
 export class WorkerThreads {
+  readonly #module: URL;
   readonly #spare = new Map<number, Worker>();
 
-  /** Starts threads for the workers with the indexes 0 to `count` - 1. */
-  constructor(count: number) {
-    for (let index = 0; index < count; index++) this.#spare.set(index, start(index));
+  /** Starts threads for the workers with the indexes 0 to `count` - 1. `module` is what threads run: `worker.ts`, or its bundle. */
+  constructor(count: number, module = moduleUrl("worker/worker")) {
+    this.#module = module;
+    for (let index = 0; index < count; index++) this.#spare.set(index, this.#start(index));
   }
 
   /** The thread for worker `index`: the spare one if there is one, else a new one. */
   take(index: number): Worker {
-    const thread = this.#spare.get(index) ?? start(index);
+    const thread = this.#spare.get(index) ?? this.#start(index);
     this.#spare.delete(index);
     return thread;
   }
@@ -35,11 +37,11 @@ export class WorkerThreads {
     for (const thread of this.#spare.values()) void thread.terminate();
     this.#spare.clear();
   }
-}
 
-function start(index: number): Worker {
-  return new Worker(moduleUrl("worker/worker"), {
-    name: `worker-${index}`,
-    resourceLimits: { maxYoungGenerationSizeMb: YOUNG_GENERATION_MB },
-  });
+  #start(index: number): Worker {
+    return new Worker(this.#module, {
+      name: `worker-${index}`,
+      resourceLimits: { maxYoungGenerationSizeMb: YOUNG_GENERATION_MB },
+    });
+  }
 }

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import { connect } from "node:net";
 import { test } from "node:test";
+import { WORKER_MODULE } from "../../test/helpers/programs.ts";
 import { answering, irOf, WORKER } from "../../test/helpers/supervisor.ts";
 import { OwnSockets } from "../base/own-sockets.ts";
 import { TokenBuckets } from "../policies/token-buckets/buckets.ts";
@@ -30,7 +31,7 @@ class TestWorker {
       ownSockets: this.own.memory,
     };
     this.handle = new WorkerHandle(
-      new WorkerThreads(1).take(0),
+      new WorkerThreads(1, WORKER_MODULE).take(0),
       { ...WORKER, ...own, index: 0, ...options },
       {
         onTrace: (_id, event) => this.traced.push(event?.json),

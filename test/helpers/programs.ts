@@ -1,11 +1,13 @@
 import { join } from "node:path";
-import { appRoot } from "../../src/base/app-root.ts";
+import { pathToFileURL } from "node:url";
+import { appRoot, moduleUrl } from "../../src/base/app-root.ts";
 
-/**
- * Where tests find `bin/`: in the checkout, or in the package that a run of all tests installs (scripts/test.ts), where a
- * gateway starts with a quarter of the CPU.
- */
-const root = process.env.TEST_PROGRAMS ?? appRoot;
+/** The package that a run of all tests installs (scripts/test.ts): a gateway or a worker starts from it with a quarter of the CPU. */
+const installed = process.env.TEST_PROGRAMS;
+const root = installed ?? appRoot;
 
 export const TRACEGATE = join(root, "bin/tracegate");
 export const TGCTL = join(root, "bin/tgctl");
+/** What the thread of a worker runs. */
+export const WORKER_MODULE =
+  installed === undefined ? moduleUrl("worker/worker") : pathToFileURL(join(installed, "dist/worker/worker.cjs"));

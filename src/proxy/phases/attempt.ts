@@ -221,6 +221,7 @@ export class HttpCall implements BackendCall, UpstreamCaller, OutcomeContext {
   onConnection(connection: UpstreamConnection, call: UpstreamCall): void {
     const exchange = this.#exchange;
     exchange.trace?.connected(connection);
+    exchange.span?.callConnected({ peer: connection.peer, version: "1.1" });
     if (exchange.request.method !== "CONNECT") {
       this.#sendHttp1(connection, call);
       return;
@@ -268,8 +269,9 @@ export class HttpCall implements BackendCall, UpstreamCaller, OutcomeContext {
   }
 
   onSession(session: UpstreamSession, call: UpstreamCall): void {
-    const { request, downstream, requestSide, trace, grpc } = this.#exchange;
+    const { request, downstream, requestSide, span, trace, grpc } = this.#exchange;
     trace?.connected(session);
+    span?.callConnected({ peer: session.peer, version: "2" });
     const scheme = call.endpoint?.pool.target.tls === undefined ? "http" : "https";
     if (isWebSocket(downstream.upgrade)) {
       this.#openWebSocket(session, scheme, call);

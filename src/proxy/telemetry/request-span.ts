@@ -7,7 +7,13 @@ import type { PathMatch } from "../../ir/ir.ts";
 import type { OutboundScope, OutboundTrace } from "../../policies/contract/types.ts";
 import type { AccessLogEdits } from "../../telemetry/access-log-edits.ts";
 import { encodeSpan } from "../../telemetry/otlp/entries.ts";
-import type { Arrived, CallFacts, Conventions, ServerFacts } from "../../telemetry/tracing/conventions.ts";
+import type {
+  Arrived,
+  CallConnection,
+  CallFacts,
+  Conventions,
+  ServerFacts,
+} from "../../telemetry/tracing/conventions.ts";
 import { formatTraceparent, newSpanId } from "../../telemetry/tracing/traceparent.ts";
 import type { Subject } from "./subject.ts";
 
@@ -27,7 +33,7 @@ export interface SpanRules {
 }
 
 /** A call that is still in progress. */
-interface OpenCall extends Pick<CallFacts, "kind" | "subtype" | "target" | "request"> {
+interface OpenCall extends Pick<CallFacts, "kind" | "subtype" | "target" | "request" | "connection"> {
   readonly spanId: string;
   /** `performance.now()` ms. */
   readonly start: number;
@@ -107,6 +113,11 @@ export class RequestSpan {
       retry: this.#attempts++,
     } as const;
     this.#call = { kind: "Primary", subtype: "Http", target, request: shown, spanId, start: performance.now() };
+  }
+
+  /** The current call has a connection. */
+  callConnected(connection: CallConnection): void {
+    if (this.#call !== undefined) this.#call = { ...this.#call, connection };
   }
 
   /** The response's head has arrived. Does nothing without a current call. */

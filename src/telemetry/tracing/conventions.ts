@@ -1,5 +1,6 @@
 /** What spans say of requests and calls, and the conventions that give it names. */
 import type { RedactedTarget } from "../../base/redaction.ts";
+import type { Addresses, PeerAddress } from "../../net/addresses.ts";
 import type { AccessRecord } from "../access-record.ts";
 import type { Attributes, Span } from "../otlp/entries.ts";
 
@@ -10,8 +11,8 @@ export interface Arrived {
   /** `host[:port]` */
   readonly authority: string;
   readonly userAgent: string | undefined;
-  /** Of the client, behind proxies that the gateway trusts. */
-  readonly client: { readonly remoteAddress: string; readonly remotePort: number };
+  /** `remote`: of the client, behind proxies that the gateway trusts; `raw`: of the connection. */
+  readonly client: Pick<Addresses, "remoteAddress" | "remotePort" | "rawAddress" | "rawPort">;
 }
 
 /** A request that is over. */
@@ -25,6 +26,14 @@ export interface ServerFacts {
   readonly recordId: string | undefined;
   /** What has ended the request: the part of the configuration, or else the policy; undefined if the backend has. */
   readonly decidedBy: string | undefined;
+}
+
+/** The connection of a call. */
+export interface CallConnection {
+  /** Of the other end, which may be a proxy on the way; undefined for a socket file. */
+  readonly peer: PeerAddress | undefined;
+  /** Of HTTP. */
+  readonly version: "1.1" | "2";
 }
 
 /** A call of the gateway, for a request. */
@@ -44,6 +53,8 @@ export interface CallFacts {
     /** 0 for the first attempt. */
     readonly retry: number;
   };
+  /** Of attempts; undefined = there was none yet. */
+  readonly connection?: CallConnection | undefined;
   /** Of the response; undefined = none came. */
   readonly status: number | undefined;
   readonly grpcStatus: number | undefined;

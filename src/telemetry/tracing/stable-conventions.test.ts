@@ -10,7 +10,7 @@ const ARRIVED: Arrived = {
   scheme: "https",
   authority: "shop.example",
   userAgent: undefined,
-  client: { remoteAddress: "2001:db8::7", remotePort: 4711 },
+  client: { remoteAddress: "2001:db8::7", remotePort: 4711, rawAddress: "192.0.2.1", rawPort: 4712 },
 };
 const RECORD: AccessRecord = { time: 0, protocol: "http", bytesReceived: 0, bytesSent: 0, durationMs: 1, status: 200 };
 
@@ -66,6 +66,27 @@ test("the server's address and port are those that the client asked for", () => 
 test("a call names a socket file as the server, without a port", () => {
   const { attributes } = client({ target: "unix:/run/app.sock" });
   assert.deepEqual([attributes["server.address"], attributes["server.port"]], ["/run/app.sock", undefined]);
+});
+
+test("the peer is the other end of the connection: a proxy in front of the gateway, or the address behind a backend's name", () => {
+  const of = ({ attributes }: ReturnType<typeof STABLE.server>): unknown[] =>
+    ["network.peer.address", "network.peer.port", "network.protocol.version"].map((name) => attributes[name]);
+  const arrived = server({ version: "HTTP/1.1" });
+  assert.deepEqual(of(arrived), ["192.0.2.1", 4712, "1.1"]);
+  assert.deepEqual(
+    [arrived.attributes["client.address"], arrived.attributes["client.port"]],
+    ["2001:db8::7", 4711],
+    "not those of the proxy",
+  );
+  const path = redactTarget("/", SECRET_PARAMETERS);
+  const request = { method: "GET", scheme: "http", authority: "a", path, grpc: false, retry: 0 } as const;
+  const peer = { address: "10.0.0.7", port: 8080 };
+  const called = client({ request, target: "shop.internal:8080", connection: { peer, version: "2" } });
+  assert.deepEqual(of(called), ["10.0.0.7", 8080, "2"]);
+  assert.equal(called.attributes["server.address"], "shop.internal");
+  const socket = client({ request, target: "unix:/run/a", connection: { peer: undefined, version: "1.1" } });
+  assert.deepEqual(of(socket), [undefined, undefined, "1.1"]);
+  assert.deepEqual(of(client({ request, error: "refused" })), [undefined, undefined, undefined]);
 });
 
 test("path and query are separate, both without secrets", () => {

@@ -36,6 +36,8 @@ export const STABLE: Conventions = {
         ...addressAttributes("server", arrived.authority),
         "client.address": arrived.client.remoteAddress,
         "client.port": arrived.client.remotePort,
+        "network.peer.address": arrived.client.rawAddress,
+        "network.peer.port": arrived.client.rawPort,
         "network.protocol.version": record.version?.slice("HTTP/".length),
         "user_agent.original": arrived.userAgent,
         ...(grpc && grpcAttributes(path, grpcStatus)),
@@ -49,7 +51,7 @@ export const STABLE: Conventions = {
   },
 
   client(facts) {
-    const { request, target, subtype, status, grpcStatus, error } = facts;
+    const { request, target, subtype, status, grpcStatus, error, connection } = facts;
     const type = clientErrorType(facts);
     const outcome = { "http.response.status_code": status, "error.type": type };
     const common = { ...outboundAttributes(facts), ...addressAttributes("server", target), ...outcome };
@@ -63,6 +65,9 @@ export const STABLE: Conventions = {
         ...common,
         "url.full": `${scheme}://${authority}${path === "*" ? "" : path}`,
         "http.request.resend_count": retry === 0 ? undefined : retry,
+        "network.peer.address": connection?.peer?.address,
+        "network.peer.port": connection?.peer?.port,
+        "network.protocol.version": connection?.version,
         ...(grpc && grpcAttributes(path, grpcStatus)),
       },
       error: problem,

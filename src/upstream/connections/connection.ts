@@ -5,6 +5,7 @@ import { parseResponseHead, ResponseHead } from "../../http/h1/parse-head.ts";
 import { chunkHeader, LAST_CHUNK, trailerText } from "../../http/h1/serialize.ts";
 import { type HeaderList, removeHeader } from "../../http/message/message.ts";
 import { TUNNEL, UNKNOWN_LENGTH } from "../../http/stream.ts";
+import { type PeerAddress, peerAddress } from "../../net/addresses.ts";
 import { ByteQueue } from "../../net/byte-queue.ts";
 import { latin1Slice } from "../../net/node-internals.ts";
 import { Output } from "../../net/output.ts";
@@ -88,9 +89,9 @@ export class UpstreamConnection implements Upstream, TransportHandler {
     transport.outliveFailedWrites();
   }
 
-  /** Address and port of the peer. */
-  get target(): string {
-    return `${this.#transport.remoteAddress}:${this.#transport.remotePort}`;
+  /** Address and port of the other end; undefined for a socket file. */
+  get peer(): PeerAddress | undefined {
+    return peerAddress(this.#transport);
   }
 
   /** False once the upstream has closed the connection, which it may do at any time while the connection is idle. */

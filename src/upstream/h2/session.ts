@@ -1,6 +1,7 @@
 import { Http2Connection } from "../../http/h2/connection.ts";
 import { errorName, HTTP_1_1_REQUIRED, MAX_STREAM_ID, NO_ERROR } from "../../http/h2/frames.ts";
 import { type Http2Owner, type Http2Settings, LARGEST_WINDOW } from "../../http/h2/settings.ts";
+import { type PeerAddress, peerAddress } from "../../net/addresses.ts";
 import { frugal } from "../../net/frugality.ts";
 import type { Transport, TransportHandler } from "../../net/transport.ts";
 import type { ConnectTimes } from "../connections/connect-attempt.ts";
@@ -60,6 +61,7 @@ export interface SessionOwner {
  */
 export class UpstreamSession implements StreamSession, Http2Owner {
   readonly #connection: Http2Connection;
+  readonly #transport: Transport;
   readonly #owner: SessionOwner;
   /** Streams that may be open at a time: one until the server has announced its limit. */
   limit = 1;
@@ -92,12 +94,18 @@ export class UpstreamSession implements StreamSession, Http2Owner {
     this.isGuess = isGuess;
     this.#owner = owner;
     transport.outliveFailedWrites();
+    this.#transport = transport;
     this.#connection = new Http2Connection("client", transport, settings(), this);
   }
 
   /** Receives the events of the transport. */
   get handler(): TransportHandler {
     return this.#connection;
+  }
+
+  /** Address and port of the other end; undefined for a socket file. */
+  get peer(): PeerAddress | undefined {
+    return peerAddress(this.#transport);
   }
 
   /** Streams that are open. */

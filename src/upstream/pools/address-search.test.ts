@@ -42,7 +42,7 @@ function connect(pool: Pool): Promise<string> {
   return new Promise((resolve) => {
     pool.connect({
       onConnection(connection: UpstreamConnection) {
-        resolve(connection.target);
+        resolve(`${connection.peer?.address}:${connection.peer?.port}`);
         connection.destroy();
       },
       onConnectFailure: (code, message) => resolve(`${code} ${message}`),

@@ -64,7 +64,7 @@ for (const protocol of ["grpc", "http"] as const)
       protocol,
       attributes: { user: 'request.headers["x-user"]', nothing: "request.headers.nothing" },
       resources: { "service.name": '"shop"' },
-      remove: ["client.port"],
+      remove: ["client.port", "network.peer.port"],
       policies: { requestHeaderModifier: { set: { "api-key": "secret" } } },
     };
     await using gateway = await TestGateway.start(configOf(upstream, collector, more), {
@@ -103,6 +103,7 @@ for (const protocol of ["grpc", "http"] as const)
       "server.address": "127.0.0.1",
       "server.port": gateway.port(),
       "client.address": "127.0.0.1",
+      "network.peer.address": "127.0.0.1",
       "network.protocol.version": "1.1",
       "user_agent.original": "test/1.0",
       "tracegate.record.id": "0-1",
@@ -117,6 +118,9 @@ for (const protocol of ["grpc", "http"] as const)
       "url.full": `http://127.0.0.1:${gateway.port()}/shop/cart`,
       "server.address": "127.0.0.1",
       "server.port": upstream.port,
+      "network.peer.address": "127.0.0.1",
+      "network.peer.port": upstream.port,
+      "network.protocol.version": "1.1",
     });
     const times = [
       server.start_time_unix_nano,
