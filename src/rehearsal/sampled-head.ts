@@ -66,7 +66,8 @@ function textOf(
   target: string,
   fields: readonly string[],
 ): string {
-  let text = `${method} ${target} HTTP/${version}\r\n`;
+  // Instead of a path, CONNECT names the other end of the tunnel (RFC 9112 3.2.3).
+  let text = `${method} ${method === "CONNECT" ? authority : target} HTTP/${version}\r\n`;
   // Requests of HTTP/1.0 may lack Host.
   if (authority !== "") text += `host: ${authority}\r\n`;
   for (let i = 0; i < fields.length; i += 2) text += `${fields[i]}: ${fields[i + 1]}\r\n`;

@@ -57,6 +57,14 @@ const GRPC: readonly SampledRequest[] = [
     headers: [{ name: "content-type", value: "application/grpc" }],
   },
 ];
+const TUNNELS: readonly SampledRequest[] = (["1.1", "2"] as const).map((version, i) => ({
+  ...BASE,
+  weight: 2 + i,
+  version,
+  method: "CONNECT",
+  authority: "db.example:5432",
+  target: "",
+}));
 const BROWSER: readonly SampledRequest[] = [
   { ...BASE, weight: 6, target: "/api/items", headers: [{ name: "origin", value: "https://a.test" }] },
 ];
@@ -360,6 +368,14 @@ const CHANGES: readonly (readonly [
     { changedOnTheWay: 25 },
   ],
   ["sessions, whose cookies differ each time", { shop: SESSIONS }, { shop: SESSIONS }, {}],
+  [
+    "tunnels that clients open, to another backend",
+    { frontend: { connect: { mode: "route" } } },
+    { frontend: { connect: { mode: "route" } }, shop: { backends: NEW } },
+    { movedBackend: 5 },
+    TUNNELS,
+  ],
+  ["tunnels are no longer opened", { frontend: { connect: { mode: "route" } } }, {}, { refused: 5 }, TUNNELS],
   ["a field of responses to gRPC calls", {}, { api: FRAMED }, { changedOnTheWay: 8 }, GRPC],
   ["a field of responses to WebSockets, which have no status 200", {}, { api: FRAMED }, {}, WEB_SOCKET],
   [
