@@ -128,7 +128,9 @@ function refused({ status, code, policy, origin, route }: Decided): string {
   const what = status === undefined ? "refused: the connection is closed" : `refused with ${status}`;
   const by = policy === undefined ? code && ` (${code})` : ` by ${policy}`;
   const at = origin === undefined ? "" : ` at ${formatOrigin(origin)}`;
-  return `${what}${by ?? ""}${at}${onRoute({ route })}`;
+  const { object } = origin ?? {};
+  const isNamed = object !== undefined && `${object.namespace}/${object.name}` === route;
+  return `${what}${by ?? ""}${at}${isNamed ? "" : onRoute({ route })}`;
 }
 
 function onRoute({ route }: { readonly route?: string | undefined }): string {

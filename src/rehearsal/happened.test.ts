@@ -125,11 +125,35 @@ test("time, client and body: what the record has of them is known", async () => 
   assert.deepEqual((await explain(body, sent, { request: { body: "drop" } })).given, {});
 });
 
+test("where a request came from follows from what csrf and cors have done", async () => {
+  const csrf = [{ policies: { csrf: {} } }];
+  const decider = { policy: "csrf", phase: "route" };
+  const posted = { method: "POST", status: 403, reason: "Authorization", error: "TG_CSRF", decider } as const;
+  const foreign = await explain(csrf, posted);
+  assert.deepEqual([foreign.given, foreign.unlike], [{ "condition csrf trusts the origin": false }, undefined]);
+  const trusted = await explain(csrf, { ...PASSED, method: "POST" });
+  assert.deepEqual([trusted.given, trusted.unlike], [{ "condition csrf trusts the origin": true }, undefined]);
+  const supplied = await explain(csrf, posted, { request: { headers: [["origin", "https://evil.test"]] } });
+  assert.deepEqual([supplied.given, supplied.unlike], [{}, undefined]);
+  assert.ok(supplied.lines.some((line) => line.startsWith("✗ policy csrf  the origin https://evil.test is not in ")));
+
+  const cors = [{ policies: { cors: { allowOrigins: ["https://shop.test"] } } }];
+  const options = { method: "OPTIONS", status: 200 } as const;
+  const by = { reason: "DirectResponse", decider: { policy: "cors", phase: "route" } } as const;
+  const preflight = await explain(cors, { ...options, ...by });
+  const hasOrigin = 'condition "origin" in request.headers';
+  assert.deepEqual([preflight.given, preflight.unlike], [{ [hasOrigin]: true }, undefined]);
+  const other = await explain(cors, { ...PASSED, ...options });
+  assert.deepEqual([other.given, other.unlike], [{ [hasOrigin]: false }, undefined]);
+  // Other responses get fields only, which are not recorded.
+  assert.deepEqual((await explain(cors, PASSED)).given, {});
+});
+
 test("a record that a rehearsal contradicts wins", async () => {
   const csrf = [{ policies: { csrf: {}, authorization: { rules: [{ deny: "false" }] } } }];
   const decider = { policy: "csrf", phase: "route", rule: 0 };
   const posted = { method: "POST", status: 403, reason: "Authorization", error: "TG_CSRF", decider } as const;
-  const failed = await explain(csrf, posted);
+  const failed = await explain(csrf, posted, { request: { headers: [["sec-fetch-site", "same-origin"]] } });
   assert.equal(failed.unlike, "decision");
   assert.ok(
     failed.lines.some((line) =>

@@ -214,6 +214,7 @@ export class Rehearsal {
         oidcCookieKey: settings.oidcCookieKey,
         sessionKey: settings.sessionKey,
         answers: this.#choices.answers,
+        assumedFields: this.#unknowns.assumedFields,
         rehearsed: this.#choices.rehearsed,
       },
       env: settings.env ?? {},

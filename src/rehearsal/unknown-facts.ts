@@ -14,7 +14,9 @@ import {
   type Unknowns,
   unknown,
 } from "../cel/index.ts";
+import { getHeader } from "../http/message/message.ts";
 import type { ValueMatch } from "../ir/ir.ts";
+import type { AssumeFields } from "../policies/contract/deps.ts";
 import type { UnknownValues } from "../proxy/match/condition.ts";
 import { ASSUMPTIONS, supplyOf } from "./assumptions.ts";
 import type { Choices, CredentialKind } from "./choices.ts";
@@ -169,6 +171,12 @@ export class UnknownFacts implements Unknowns, UnknownValues {
     if (fits && type === "exact") this.#equal.set(field, value);
     return fits;
   }
+
+  /** Fields that the request has by now, or that it is known to have had, are tested. */
+  readonly assumedFields: AssumeFields = (fields, condition, headers) => {
+    const isKnown = fields.some((name) => getHeader(headers, name) !== undefined || !this.mayHave("header", name));
+    return isKnown ? undefined : this.decide(condition, fields.map(aboutField));
+  };
 
   mayHave(of: "header" | "query", name: string): boolean {
     return this.#partly !== undefined && !this.#known[of].has(of === "header" ? name.toLowerCase() : name);

@@ -121,6 +121,7 @@ const POLICIES: Readonly<Record<RequestPolicyKind, string>> = {
   }),
   cors: texts(cors.decisions, {
     noOrigin: nothing,
+    assumed: nothing,
     allowed: [
       { origin, preflight: false },
       { origin, preflight: true },
@@ -139,6 +140,7 @@ const POLICIES: Readonly<Record<RequestPolicyKind, string>> = {
     ],
     repeated: [{ header: "origin" }],
     opaque: nothing,
+    assumed: [{ trusted: true }, { trusted: false }],
     foreign: [
       { site: "cross-site", origin },
       { site: undefined, origin },

@@ -32,9 +32,17 @@ export interface ThreadEnvironment {
   readonly sessionKey?: Uint8Array | undefined;
   /** Respond in place of the services that policies call; only in rehearsals. */
   readonly answers?: CalloutAnswers | undefined;
+  /** Takes the place of the test of header fields that are not known; only in rehearsals. */
+  readonly assumedFields?: AssumeFields | undefined;
   /** What a policy is bound to instead of `deps`; only in rehearsals. `key`: its key in the set. `config`: with its secrets. */
   readonly rehearsed?: ((deps: PolicyDeps, key: string, config: object) => PolicyDeps) | undefined;
 }
+
+/**
+ * Whether a condition is met that reads header fields which the request may have had; undefined: they are known, so the condition is to be
+ * tested. `fields`: lower-case names. `condition`: as explanations show it. `headers`: of the request.
+ */
+export type AssumeFields = (fields: readonly string[], condition: string, headers: HeaderList) => boolean | undefined;
 
 /**
  * What a credential is taken for: invalid, or what the gateway knows about the client that has it, such as claims. undefined: it is

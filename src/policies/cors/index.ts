@@ -7,6 +7,7 @@ import { withDurations } from "../../base/durations.ts";
 import { getHeader, type HeaderList, type HttpRequest } from "../../http/message/message.ts";
 import { isToken, latin1 } from "../../http/message/syntax.ts";
 import { applied, Decisions, failed, rejected, unable } from "../contract/decisions.ts";
+import type { PolicyDeps } from "../contract/deps.ts";
 import type { HeaderEdit } from "../contract/header-edits.ts";
 import { PolicyError } from "../contract/policy-error.ts";
 import type { PolicyHooks } from "../contract/types.ts";
@@ -21,12 +22,15 @@ const KIND = "cors";
  */
 const VARY: HeaderEdit = { action: "add", name: "vary", value: "Origin" };
 
+const HAS_ORIGIN = '"origin" in request.headers';
+
 type CorsDecision =
-  | { readonly code: "noOrigin" }
+  | { readonly code: "noOrigin" | "assumed" }
   | { readonly code: "allowed" | "foreign"; readonly origin: string; readonly preflight: boolean };
 
 const decisions = new Decisions<CorsDecision>(KIND, {
   noOrigin: () => unable("the request has no origin, so no page of another site made it"),
+  assumed: () => applied("it is assumed to be a preflight: its origin is not known", { preflight: true }),
   allowed: ({ origin, preflight }) =>
     applied(`${preflight ? "preflight of" : "pages of"} ${origin}, which allowOrigins allows`, {
       origin,
@@ -54,18 +58,22 @@ export const cors = definePolicy({
  * `*`, which browsers reject for requests with credentials. Headers are set as edits of the response, so errors and responses of
  * other policies have them too. Throws PolicyError for an invalid origin, method or header name.
  */
-function prepare(config: Cors): () => PolicyHooks {
+function prepare(config: Cors): (deps: PolicyDeps) => PolicyHooks {
   const allows = compileOrigins(["allowOrigins"], config.allowOrigins);
   for (const field of ["allowMethods", "allowHeaders", "exposeHeaders"] as const)
     for (const name of config[field])
       if (!isToken(name)) throw PolicyError.at([field], `${JSON.stringify(name)} is not a valid name; remove it`);
   const preflight = compilePreflight(config);
   const fixed = fixedEdits(config);
-  return () => ({
+  return ({ assumedFields }) => ({
     onRequest(context) {
       const { request, trace } = context;
       const origin = getHeader(request.headers, "origin");
       if (origin === undefined) {
+        if (request.method === "OPTIONS" && assumedFields?.(["origin"], HAS_ORIGIN, request.headers) === true) {
+          trace?.report(decisions, { code: "assumed" });
+          return { status: 200, headers: ["vary", "Origin"], body: "" };
+        }
         context.editResponse(VARY);
         trace?.report(decisions, { code: "noOrigin" });
         return undefined;

@@ -4,6 +4,7 @@
  */
 import { getHeader, type HeaderList, type HttpRequest } from "../../http/message/message.ts";
 import { applied, Decisions, rejected, skipped, type Told } from "../contract/decisions.ts";
+import type { PolicyDeps } from "../contract/deps.ts";
 import { PolicyError } from "../contract/policy-error.ts";
 import type { PolicyHooks } from "../contract/types.ts";
 import { definePolicy } from "../define/policy.ts";
@@ -11,6 +12,9 @@ import { normalOrigin, parseOrigin } from "../shared/origin.ts";
 import type { Csrf } from "./schema.ts";
 
 const KIND = "csrf";
+/** The fields that decide, and the condition in explanations of requests whose fields are not known. */
+const DECIDING = ["sec-fetch-site", "origin"] as const;
+const TRUSTED = "csrf trusts the origin";
 /** Safe methods (RFC 9110, section 9.2.1); TRACE never gets here. */
 const SAFE = new Set(["GET", "HEAD", "OPTIONS"]);
 
@@ -18,7 +22,8 @@ type CsrfDecision =
   | { readonly code: "safe"; readonly method: string }
   | { readonly code: "allowed" | "foreign"; readonly site: string | undefined; readonly origin: string | undefined }
   | { readonly code: "repeated"; readonly header: string }
-  | { readonly code: "opaque" };
+  | { readonly code: "opaque" }
+  | { readonly code: "assumed"; readonly trusted: boolean };
 
 const denied = (text: string): Told => rejected(text, { allowed: false, reason: text });
 
@@ -26,6 +31,10 @@ const decisions = new Decisions<CsrfDecision>(KIND, {
   safe: ({ method }) => skipped(`${method} changes nothing`),
   allowed: ({ site, origin }) => applied(whyAllowed(site, origin), { allowed: true }),
   repeated: ({ header }) => denied(`the header ${header} is repeated`),
+  assumed: ({ trusted }) =>
+    trusted
+      ? applied("it is assumed to come from no page, or from a trusted one: its origin is not known", { allowed: true })
+      : denied("it is assumed to come from a page that is not trusted: its origin is not known"),
   opaque: () => denied("the origin is null, which every page can obtain"),
   foreign: ({ site, origin = "(absent)" }) =>
     denied(
@@ -53,7 +62,7 @@ function whyAllowed(site: string | undefined, origin: string | undefined): strin
  * send neither are not browsers: a page cannot make them send a request with a user's cookies. Throws PolicyError for an entry that
  * is not an origin.
  */
-function prepare(config: Csrf): () => PolicyHooks {
+function prepare(config: Csrf): (deps: PolicyDeps) => PolicyHooks {
   const trusted = new Set<string>();
   for (const origin of config.additionalOrigins) {
     const parsed = parseOrigin(origin);
@@ -64,15 +73,17 @@ function prepare(config: Csrf): () => PolicyHooks {
       );
     trusted.add(normalOrigin(origin));
   }
-  return () => ({
+  return ({ assumedFields }) => ({
     onRequest(context) {
       const { request, trace } = context;
       if (SAFE.has(request.method)) {
         trace?.report(decisions, { code: "safe", method: request.method });
         return undefined;
       }
-      const decision = decide(request, trusted);
-      if (decision.code !== "allowed") throw decisions.reject(trace, decision, "TG_CSRF");
+      const assumed = assumedFields?.(DECIDING, TRUSTED, request.headers);
+      const decision =
+        assumed === undefined ? decide(request, trusted) : ({ code: "assumed", trusted: assumed } as const);
+      if (decision.code !== "allowed" && assumed !== true) throw decisions.reject(trace, decision, "TG_CSRF");
       trace?.report(decisions, decision);
       return undefined;
     },
@@ -81,7 +92,7 @@ function prepare(config: Csrf): () => PolicyHooks {
 
 function decide({ headers, scheme, authority }: HttpRequest, trusted: ReadonlySet<string>): CsrfDecision {
   // Browsers send one. Of two, the backend might read the one that was not checked.
-  const repeated = ["sec-fetch-site", "origin"].find((name) => isRepeated(headers, name));
+  const repeated = DECIDING.find((name) => isRepeated(headers, name));
   if (repeated !== undefined) return { code: "repeated", header: repeated };
   const site = getHeader(headers, "sec-fetch-site");
   const origin = getHeader(headers, "origin");
