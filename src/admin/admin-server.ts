@@ -5,7 +5,7 @@ import type { OwnSockets } from "../base/own-sockets.ts";
 import { AdminBadRequest, type AdminPlane } from "./plane/plane.ts";
 import { ADMIN_ROUTES } from "./routes/all.ts";
 import type { AdminMethod, AdminRoute } from "./routes/route.ts";
-import { corsHeaders, Guard } from "./server/guard.ts";
+import { corsHeaders, Guard, refuseChange } from "./server/guard.ts";
 import { type RunningServer, startHttpServer } from "./server/http-server.ts";
 import { type PlainReply, type Reply, textReply } from "./server/reply.ts";
 
@@ -74,15 +74,15 @@ export async function dispatchTo<Plane>(
   if (request.method === "OPTIONS" && "access-control-allow-origin" in corsHeaders(request)) return textReply(204, "");
   const method = route.methods.find((known) => known === request.method);
   if (method === undefined) return route.otherMethod ?? methodNotAllowed(path, route.methods);
+  const refused = method === "GET" || route.onlyReads ? undefined : refuseChange(request);
+  if (refused !== undefined) return refused;
   const body = await readBody(request, route.maxBody);
   if (!Buffer.isBuffer(body)) return body;
   const parameters = new URLSearchParams(query);
   const rest = named === undefined ? decoded(path.slice(cut)) : "";
-  const { "last-event-id": id } = request.headers;
-  const lastEventId = typeof id === "string" ? id : "";
   return (
     unknownParameter(route, parameters) ??
-    route.handle({ plane, method, rest, query: parameters, lastEventId, body, signal })
+    route.handle({ plane, method, rest, query: parameters, headers: request.headers, body, signal })
   );
 }
 

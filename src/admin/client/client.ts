@@ -1,8 +1,9 @@
-import { isObject, jsonOf } from "../../base/fields.ts";
+import { jsonOf } from "../../base/fields.ts";
 import type { GatewayImpact } from "../../impact/merge.ts";
 import type { RecordAnswer } from "../../recorder/records.ts";
 import type { Explanation } from "../../rehearsal/explanation.ts";
 import type { Question, RecordedQuestion } from "../../rehearsal/question.ts";
+import { type AdminAnswers, isAnswer, queryOf, type RequestsQuery } from "../plane/answers.ts";
 import type { ConfigStatus } from "../plane/config-status.ts";
 import {
   type AdminAddress,
@@ -62,16 +63,6 @@ export interface FollowRequest extends CallOptions {
   readonly lastEventId?: string | undefined;
 }
 
-/** Which records to find; `last` is a duration such as `5m`, `where` CEL. */
-interface RequestsQuery {
-  readonly where?: string | undefined;
-  readonly last?: string | undefined;
-  readonly route?: string | undefined;
-  readonly errors?: boolean;
-  readonly slow?: boolean;
-  readonly limit?: number;
-}
-
 /** The admin interface of one gateway. Every method throws `AdminClientError`; `baseUrl` is such as `http://localhost:15000`. */
 export class AdminClient {
   readonly #address: AdminAddress;
@@ -91,20 +82,18 @@ export class AdminClient {
   }
 
   async configStatus(options: CallOptions = {}): Promise<ConfigStatus> {
-    const status = await this.#json("/config/status", options);
-    if (isConfigStatus(status)) return status;
-    throw new AdminClientError("protocol", `${this.address} returned something other than a status for /config/status`);
+    return this.#answer("/config/status", await this.#json("/config/status", options));
   }
 
   /** Traces the next request that the gateway handles. Opens the stream at once; `opened` settles when it waits. */
   trace({ signal, ...request }: TraceRequest = {}): TraceStream {
-    const path = withQuery("/debug/trace", wordsOf(request));
+    const path = withQuery("/debug/trace", queryOf(request));
     return new TraceStream((stop) => this.#open({ method: "POST", path, signal: stop, timeout: TIMEOUT }), signal);
   }
 
   /** Follows many requests. `opened` settles when the gateway has begun; the iteration ends with the stream. */
   follow({ signal, lastEventId, ...request }: FollowRequest = {}): TraceStream {
-    const path = withQuery("/debug/follow", wordsOf(request));
+    const path = withQuery("/debug/follow", queryOf(request));
     const headers = lastEventId === undefined ? undefined : { "last-event-id": lastEventId };
     const call = { method: "POST", path, headers, timeout: TIMEOUT } as const;
     return new TraceStream((stop) => this.#open({ ...call, signal: stop }), signal);
@@ -118,9 +107,7 @@ export class AdminClient {
       body: JSON.stringify(question),
       timeout: EXPLAIN_TIMEOUT,
     } as const;
-    const explanation = await adminJson(this.#address, { ...request, signal });
-    if (isExplanation(explanation)) return explanation;
-    throw new AdminClientError("protocol", `${this.address} returned something other than an explanation for /explain`);
+    return this.#answer("/explain", await adminJson(this.#address, { ...request, signal }));
   }
 
   /** What a configuration would do to sampled requests. `last`: only those of this time, such as `1h`; `name`: how positions call it. */
@@ -129,33 +116,25 @@ export class AdminClient {
     { last, signal }: CallOptions & { readonly last?: string | undefined } = {},
   ): Promise<GatewayImpact> {
     const [text, words] = "text" in after ? [after.text, { name: after.name }] : ["", after];
-    const path = withQuery("/impact", wordsOf({ last, ...words }));
+    const path = withQuery("/impact", queryOf({ last, ...words }));
     const request = { method: "POST", path, body: text, timeout: IMPACT_TIMEOUT, signal } as const;
-    const impact = await adminJson(this.#address, request);
-    if (isImpact(impact)) return impact;
-    throw new AdminClientError("protocol", `${this.address} returned something other than an impact for /impact`);
+    return this.#answer("/impact", await adminJson(this.#address, request));
   }
 
   /** The records of finished requests; see docs/recorder.md. */
   async requests(query: RequestsQuery, options: CallOptions = {}): Promise<RecordAnswer> {
-    return this.#records(withQuery("/requests", wordsOf(query)), options);
+    return this.#answer("/requests", await this.#json(withQuery("/requests", queryOf(query)), options));
   }
 
   /** The records of the requests with this id or trace id, or the record `<worker>-<number>`; none if it is not kept any more. */
   async requestsOf(id: string, options: CallOptions = {}): Promise<RecordAnswer> {
     try {
-      return await this.#records(`/requests/${encodeURIComponent(id)}`, options);
+      return this.#answer("/requests/", await this.#json(`/requests/${encodeURIComponent(id)}`, options));
     } catch (error) {
       const none = error instanceof AdminClientError && error.status === 404 ? jsonOf(error.body ?? "") : undefined;
-      if (isRecordAnswer(none)) return none;
+      if (isAnswer("/requests/", none)) return none;
       throw error;
     }
-  }
-
-  async #records(path: string, options: CallOptions): Promise<RecordAnswer> {
-    const answer = await this.#json(path, options);
-    if (isRecordAnswer(answer)) return answer;
-    throw new AdminClientError("protocol", `${this.address} returned something other than records for ${path}`);
   }
 
   /** The server's text `current log level is <filter>`, with its line feed. */
@@ -180,7 +159,7 @@ export class AdminClient {
     seconds: number,
     { frequency, signal }: CallOptions & { readonly frequency?: number } = {},
   ): Promise<Uint8Array> {
-    const path = withQuery("/debug/pprof/profile", wordsOf({ seconds, frequency }));
+    const path = withQuery("/debug/pprof/profile", queryOf({ seconds, frequency }));
     return this.#bytes({ method: "GET", path, timeout: seconds * 1000 + TIMEOUT, signal });
   }
 
@@ -204,6 +183,12 @@ export class AdminClient {
     return this.#text({ method: "POST", path: "/quitquitquit", timeout: TIMEOUT, signal });
   }
 
+  /** Throws AdminClientError if the server sent something else. */
+  #answer<Endpoint extends keyof AdminAnswers>(endpoint: Endpoint, value: unknown): AdminAnswers[Endpoint] {
+    if (isAnswer(endpoint, value)) return value;
+    throw new AdminClientError("protocol", `${this.address} returned something else than expected for ${endpoint}`);
+  }
+
   #open(request: AdminRequest): ReturnType<typeof openAdminRequest> {
     return openAdminRequest(this.#address, request);
   }
@@ -219,28 +204,4 @@ export class AdminClient {
   #json(path: string, { signal }: CallOptions): Promise<unknown> {
     return adminJson(this.#address, { method: "GET", path, timeout: TIMEOUT, signal });
   }
-}
-
-function isConfigStatus(value: unknown): value is ConfigStatus {
-  return isObject(value) && "generation" in value && "synchronized" in value;
-}
-
-function isExplanation(value: unknown): value is Explanation {
-  return isObject(value) && Array.isArray(value.outcomes);
-}
-
-function isImpact(value: unknown): value is GatewayImpact {
-  return isObject(value) && isObject(value.classes) && Array.isArray(value.changes);
-}
-
-function isRecordAnswer(value: unknown): value is RecordAnswer {
-  return isObject(value) && Array.isArray(value.records);
-}
-
-/** The parameters of a query that are neither absent, empty nor false. */
-function wordsOf(query: object): URLSearchParams {
-  const words = new URLSearchParams();
-  for (const [name, value] of Object.entries(query))
-    if (value !== undefined && value !== "" && value !== false) words.set(name, String(value));
-  return words;
 }

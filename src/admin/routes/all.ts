@@ -1,4 +1,4 @@
-import { jsonReply, textReply } from "../server/reply.ts";
+import { answerReply, jsonReply, textReply } from "../server/reply.ts";
 import { explainRoutes } from "./explain.ts";
 import { impactRoutes } from "./impact.ts";
 import { loggingRoutes } from "./logging.ts";
@@ -31,7 +31,7 @@ const configRoutes: readonly AdminRoute[] = [
     path: "/config/status",
     methods: ["GET"],
     summary: "generation in effect, and why the newest configuration was rejected",
-    handle: ({ plane }) => jsonReply(plane.configStatus()),
+    handle: ({ plane }) => answerReply("/config/status", plane.configStatus()),
   },
 ];
 

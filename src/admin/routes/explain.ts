@@ -10,6 +10,7 @@ export const explainRoutes: readonly AdminRoute[] = [
   {
     path: "/explain",
     methods: ["POST"],
+    onlyReads: true,
     maxBody: MAX_QUESTION,
     summary:
       'what the gateway would do with a request, or has done; body {"request": {"url": "http://shop.example/cart"}} or {"id": "0-17"}',
@@ -24,5 +25,5 @@ async function explain({ plane, body }: AdminCall): Promise<PlainReply> {
   } catch {
     throw new AdminBadRequest(`the body is not JSON; send {"request": {"url": "http://shop.example/cart"}}`);
   }
-  return await answerOrRefusal(plane.explain(question));
+  return await answerOrRefusal("/explain", plane.explain(question));
 }

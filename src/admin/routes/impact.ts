@@ -10,12 +10,14 @@ export const impactRoutes: readonly AdminRoute[] = [
   {
     path: "/impact",
     methods: ["POST"],
+    onlyReads: true,
     parameters: ["last", "name", "preview"],
     maxBody: MAX_CONFIGURATION,
     summary:
       "what a configuration would do to sampled requests; its text is the body, or the controller keeps it; last=1h name=new.yaml preview=ID",
     handle: ({ plane, query, body }: AdminCall): Promise<PlainReply> =>
       answerOrRefusal(
+        "/impact",
         plane.impact({
           after: query.has("preview")
             ? { preview: query.get("preview") ?? "" }

@@ -1,4 +1,4 @@
-import { jsonReply, type PlainReply } from "../server/reply.ts";
+import { answerReply, type PlainReply } from "../server/reply.ts";
 import { duration, expressionText, flag, integer } from "./parameters.ts";
 import type { AdminCall, AdminRoute } from "./route.ts";
 
@@ -24,7 +24,8 @@ export const requestRoutes: readonly AdminRoute[] = [
 ];
 
 function find({ plane, query }: AdminCall): PlainReply {
-  return jsonReply(
+  return answerReply(
+    "/requests",
     plane.requests({
       where: expressionText(query, "where"),
       since: Date.now() - (duration(query, "last") ?? ALWAYS),
@@ -39,5 +40,5 @@ function find({ plane, query }: AdminCall): PlainReply {
 function findOne({ plane, rest }: AdminCall): PlainReply {
   const answer = plane.requestsOf(rest);
   // Its times say how far back the request would have been found.
-  return { ...jsonReply(answer), status: answer.records.length > 0 ? 200 : 404 };
+  return { ...answerReply("/requests/", answer), status: answer.records.length > 0 ? 200 : 404 };
 }

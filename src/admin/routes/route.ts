@@ -1,3 +1,4 @@
+import type { IncomingHttpHeaders } from "node:http";
 import type { AdminPlane } from "../plane/plane.ts";
 import type { PlainReply, Reply } from "../server/reply.ts";
 
@@ -10,6 +11,8 @@ export interface AdminRoute<Plane = AdminPlane> {
   readonly methods: readonly AdminMethod[];
   /** The response to another method. Default: 405 with the methods. */
   readonly otherMethod?: PlainReply;
+  /** Its other methods than GET change nothing either. Default: web pages may not use them. */
+  readonly onlyReads?: true;
   /** Names of the query parameters; any other gets 400. Default: none. */
   readonly parameters?: readonly string[] | "any";
   /** Bytes of the body at most. Default: none is read. */
@@ -26,8 +29,7 @@ export interface AdminCall<Plane = AdminPlane> {
   /** The last segment of the path if the path of the route ends in `/`; otherwise empty. */
   readonly rest: string;
   readonly query: URLSearchParams;
-  /** The header `Last-Event-ID`; empty without one. */
-  readonly lastEventId: string;
+  readonly headers: IncomingHttpHeaders;
   /** Empty unless the route reads it. */
   readonly body: Buffer;
   /** Aborts when the client disconnects or the server closes. */

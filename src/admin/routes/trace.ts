@@ -27,11 +27,14 @@ export const traceRoutes: readonly AdminRoute[] = [
     path: "/debug/trace",
     // The contract does not name the method: the reference's client sends POST, EventSource and browsers send GET.
     methods: ["GET", "POST"],
+    onlyReads: true,
     parameters: ["expression", "reveal", "bodies", "token", "duration"],
     summary:
       "events of the next request (server-sent); expression=<CEL>, token=<text>, reveal=true, bodies=<number of bytes, or 4KiB; 0 for none>, duration=<30s, ends the trace even if the request continues>",
     handle: (call) => {
       const options = traceOptions(call.query);
+      if (options.reveal && call.headers.origin !== undefined)
+        throw new AdminForbidden("web pages may not reveal secrets; trace without reveal, or with tgctl");
       if (options.reveal && !call.plane.permits.reveal)
         throw new AdminForbidden("config.admin.reveal does not allow revealing secrets; trace without reveal");
       return streamOf(call, (reader) => call.plane.openTrace(options, reader));
@@ -40,11 +43,13 @@ export const traceRoutes: readonly AdminRoute[] = [
   {
     path: "/debug/follow",
     methods: ["GET", "POST"],
+    onlyReads: true,
     parameters: ["expression", "where", "count", "for", "bodies", "candidates"],
     summary:
       "events of many requests (server-sent); expression=<CEL>, where=<CEL over their outcomes>, count=<20>, for=<30s>, bodies=<0>, candidates=true; with the header Last-Event-ID, goes on after that event",
     handle: (call) => {
-      const { plane, lastEventId } = call;
+      const { plane, headers } = call;
+      const lastEventId = String(headers["last-event-id"] ?? "");
       const options = followOptions(call.query);
       return streamOf(call, async (reader) =>
         lastEventId === "" ? plane.openFollow(options, reader) : plane.resumeFollow(lastEventId, reader),

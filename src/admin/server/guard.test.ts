@@ -77,3 +77,30 @@ test("the known web UIs get CORS headers, also for preflights and errors", async
     }
   }
 });
+
+test("pages read and change nothing, and get no secrets", async () => {
+  const page = ["host: localhost:15000", "origin: http://localhost:15000"];
+  for (const target of ["/logging?level=debug", "/quitquitquit"]) {
+    const answer = await admin.ask("POST", target, page);
+    assert.equal(answer.status, 403, target);
+    assert.match(answer.body, /^web pages may only read here; use tgctl/);
+  }
+  assert.equal((await admin.ask("GET", "/logging", page)).body, "current log level is info\n");
+  assert.equal(plane.shutdowns, 0);
+  assert.equal((await admin.ask("POST", "/debug/trace?reveal=true", page)).status, 403);
+  // A question that is no JSON has passed the guard.
+  assert.equal((await admin.ask("POST", "/explain", page)).status, 400);
+});
+
+test("a page of the server's own name may ask, the same name elsewhere may not", async () => {
+  const status = async (origin: string): Promise<number> =>
+    (await admin.ask("POST", "/explain", ["host: admin.example:8443", `origin: ${origin}`])).status;
+  assert.deepEqual(
+    [
+      await status("https://admin.example:8443"),
+      await status("https://admin.example"),
+      await status("https://evil.example:8443"),
+    ],
+    [400, 403, 403],
+  );
+});

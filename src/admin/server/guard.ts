@@ -62,13 +62,22 @@ export function corsHeaders(request: IncomingMessage): Readonly<Record<string, s
   };
 }
 
-function checkOrigin(request: IncomingMessage): PlainReply | undefined {
+/** The response to a page's request that would change something; undefined for clients that are no pages. */
+export function refuseChange(request: IncomingMessage): PlainReply | undefined {
   const { origin } = request.headers;
   if (origin === undefined) return undefined;
+  return textReply(403, "web pages may only read here; use tgctl, or a client that sends no Origin header\n");
+}
+
+function checkOrigin(request: IncomingMessage): PlainReply | undefined {
+  const { origin, host: own = "" } = request.headers;
+  if (origin === undefined) return undefined;
   const url = URL.parse(origin);
-  const host = url === null ? undefined : hostname(url.host);
-  if (url?.protocol.startsWith("http") && host !== undefined && (host === "localhost" || isLoopback(host)))
-    return undefined;
+  const isWeb = url?.protocol === "http:" || url?.protocol === "https:";
+  const host = isWeb ? hostname(url.host) : undefined;
+  // The server's own page, by a name that #checkHost has allowed, also behind a route with `internal`.
+  if (isWeb && url.host === own.toLowerCase()) return undefined;
+  if (host !== undefined && (host === "localhost" || isLoopback(host))) return undefined;
   return textReply(403, `origin ${JSON.stringify(origin)} is not allowed: only pages of this machine may call\n`);
 }
 

@@ -1,4 +1,5 @@
 import type { ServerResponse } from "node:http";
+import type { AdminAnswers } from "../plane/answers.ts";
 
 /** A complete response. */
 export interface PlainReply {
@@ -25,6 +26,14 @@ export function textReply(status: number, body: string, headers: Readonly<Record
 /** Indented JSON. */
 export function jsonReply(value: unknown): PlainReply {
   return { status: 200, type: "application/json", body: `${JSON.stringify(value, null, 2)}\n` };
+}
+
+/** The answer of an endpoint whose type its clients share. */
+export function answerReply<Endpoint extends keyof AdminAnswers>(
+  _: Endpoint,
+  answer: AdminAnswers[Endpoint],
+): PlainReply {
+  return jsonReply(answer);
 }
 
 /** A download. */

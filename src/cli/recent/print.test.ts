@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { groupsOf, groupTable, type PodRecord, recordTable } from "./print.ts";
+import { groupsOf } from "../../report/recorded.ts";
+import { groupTable, type PodRecord, recordTable } from "./print.ts";
 
 function record(number: number, fields: Partial<PodRecord> = {}): PodRecord {
   return {

@@ -1,7 +1,8 @@
 import { NoRecord, reachText } from "../../../recorder/reach.ts";
+import { groupsOf } from "../../../report/recorded.ts";
 import { adminResult, type ProxyAdmin, queryError } from "../../proxy/admin.ts";
 import { failureOf, RESOURCE, TARGET_OPTIONS } from "../../proxy/proxies.ts";
-import { groupsOf, groupTable, type PodRecord, recordDetails, recordTable } from "../../recent/print.ts";
+import { groupTable, type PodRecord, recordDetails, recordTable } from "../../recent/print.ts";
 import { write, writeJson } from "../../runner/context.ts";
 import { defineCommand } from "../../runner/define-command.ts";
 import { CliError, usage } from "../../runner/errors.ts";
