@@ -1,4 +1,5 @@
 import { answerReply, jsonReply, textReply } from "../server/reply.ts";
+import { backendRoutes } from "./backends.ts";
 import { explainRoutes } from "./explain.ts";
 import { impactRoutes } from "./impact.ts";
 import { loggingRoutes } from "./logging.ts";
@@ -39,6 +40,7 @@ const configRoutes: readonly AdminRoute[] = [
 export const ADMIN_ROUTES: readonly AdminRoute[] = [
   indexRoute,
   ...configRoutes,
+  ...backendRoutes,
   ...traceRoutes,
   ...explainRoutes,
   ...impactRoutes,
