@@ -33,6 +33,12 @@ const traffic = {
   properties: { chunks: count, bytes: count },
   required: ["chunks", "bytes"],
 };
+const messages = {
+  type: "object",
+  properties: { messages: count, bytes: count },
+  required: ["messages", "bytes"],
+};
+const direction = { enum: ["received", "sent"] } as const;
 const origin = {
   type: "object",
   properties: {
@@ -282,6 +288,51 @@ const EVENTS: Docs = {
       sent: { schema: traffic, text: "the same to the client" },
       idle: { schema: text, text: "how long nothing has moved, in seconds such as `1.250s`" },
       longestIdle: { schema: text, text: "the longest time for which nothing moved" },
+    },
+  },
+  streamMessage: {
+    when: "a complete message of a WebSocket or a gRPC call has passed; only `/debug/follow` shows it, at most 50 a second of one request",
+    fields: {
+      direction: { schema: direction, text: "`received` from the client, or `sent` to it" },
+      number: {
+        schema: { type: "integer", minimum: 1 },
+        text: "its number among all messages of this direction, from 1",
+      },
+      bytes: { schema: count, text: "its size as sent, so after compression" },
+      compressed: { schema: { const: true }, text: "true if it is compressed", optional: true },
+      opcode: {
+        schema: { enum: ["text", "binary", "close", "ping", "pong"] },
+        text: "only of WebSocket: `text`, `binary`, `close`, `ping` or `pong`",
+        optional: true,
+      },
+      closeCode: {
+        schema: count,
+        text: "of a `close`: its code, if it has one; `body` is then the reason",
+        optional: true,
+      },
+      body: {
+        schema: { type: "string", contentEncoding: "base64" },
+        text: "base64, unmasked but not decompressed; only with `bodies`",
+        optional: true,
+      },
+      truncated: { schema: { const: true }, text: "true if the message is longer than `body`", optional: true },
+    },
+  },
+  messagesOmitted: {
+    when: "there were more messages in a second than are shown, or the request ended; only `/debug/follow` shows it",
+    fields: {
+      received: {
+        schema: messages,
+        text: "`messages` and `bytes` of those from the client that were not shown since the last event of this type",
+      },
+      sent: { schema: messages, text: "the same to the client" },
+    },
+  },
+  messagesUnreadable: {
+    when: "the bytes of one direction are not valid frames; they pass all the same, but no more messages of it are shown; only `/debug/follow` shows it",
+    fields: {
+      direction: { schema: direction, text: "`received` from the client, or `sent` to it" },
+      reason: { schema: text, text: "what is wrong with them" },
     },
   },
   traceEnded: {

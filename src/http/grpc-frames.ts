@@ -1,4 +1,6 @@
 /** Finds where the messages of a gRPC stream end (gRPC over HTTP/2, "Length-Prefixed-Message") without collecting them. */
+import { BodyCapture } from "../trace/body-capture.ts";
+import type { MessageReader, StreamMessage } from "./stream-messages.ts";
 
 /** One byte of flags, four of length. */
 export const PREFIX_BYTES = 5;
@@ -51,5 +53,43 @@ export class MessageBoundaries {
     this.#left = 0;
     this.#prefixLeft = PREFIX_BYTES;
     return at;
+  }
+}
+
+/** Reads the messages of one direction of a gRPC call. */
+export class GrpcReader implements MessageReader {
+  readonly #maxContent: number;
+  readonly #boundaries = new MessageBoundaries();
+  #kept: BodyCapture;
+  #bytes = 0;
+
+  /** `maxContent`: bytes to keep from the beginning of each message. */
+  constructor(maxContent: number) {
+    this.#maxContent = maxContent;
+    this.#kept = new BodyCapture(PREFIX_BYTES + maxContent);
+  }
+
+  read(bytes: Buffer, onMessage: (message: StreamMessage) => void): string | undefined {
+    for (let at = 0; ; ) {
+      const end = this.#boundaries.next(bytes, at);
+      if (this.#boundaries.foreign) return "the flags of a message are not those of gRPC";
+      const to = end === -1 ? bytes.length : end;
+      this.#kept.add(bytes, at, to);
+      this.#bytes += to - at;
+      if (end === -1) return undefined;
+      at = end;
+      onMessage(this.#complete());
+    }
+  }
+
+  #complete(): StreamMessage {
+    const prefixed = this.#kept.bytes;
+    const content = new BodyCapture(this.#maxContent);
+    content.add(prefixed, PREFIX_BYTES, prefixed.length);
+    content.truncated = this.#kept.truncated;
+    const message = { bytes: this.#bytes - PREFIX_BYTES, compressed: prefixed.readUInt8(0) === 1, content };
+    this.#kept = new BodyCapture(PREFIX_BYTES + this.#maxContent);
+    this.#bytes = 0;
+    return message;
   }
 }

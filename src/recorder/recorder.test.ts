@@ -6,6 +6,7 @@ import { RecorderMemory } from "./memory.ts";
 import { MAX_NAME } from "./names.ts";
 import { type Decider, type Place, Recorder } from "./recorder.ts";
 import { Records } from "./records.ts";
+import { SlotReader } from "./slots.ts";
 
 const LABELS = {
   bind: "8080",
@@ -70,6 +71,60 @@ test("a replacement continues where a dead worker ended: numbers, names, kept re
   );
   for (let i = 0; i < 20; i++) write(second, other, `flood-${i}`, 1003 + i, 403);
   assert.equal(records.withId("denied").records.length, 1, "it belongs to its route still");
+});
+
+test("a look-up finds all records of one id, trace or number, those that are kept once, and how far records reach", () => {
+  const memories = [RecorderMemory.create(8 * SLOT, 4 * SLOT), RecorderMemory.create(8 * SLOT, 4 * SLOT)];
+  const trace = "0af7651916cd43dd8448eb211c80319c";
+  for (const [worker, memory] of memories.entries()) {
+    const recorder = new Recorder(memory, worker);
+    const place = recorder.place(LABELS);
+    write(recorder, place, "denied-1", 1000, 403);
+    // Of the same length, with the same last character.
+    write(recorder, place, "served-1", 1001);
+    const fields = recorder.open(place, 1001, 1002);
+    [fields.trace0, fields.trace1, fields.trace2, fields.trace3] = [0x0af76519, 0x16cd43dd, 0x8448eb21, 0x1c80319c];
+    recorder.texts("other", "shop.example", "/traced");
+    recorder.close(place, 1002);
+  }
+  const records = new Records(memories);
+  const found = (id: string): unknown[] =>
+    records
+      .withId(id)
+      .records.map(({ worker, path }) => [worker, path])
+      .sort();
+  assert.deepEqual(found("denied-1"), [
+    [0, "/denied-1"],
+    [1, "/denied-1"],
+  ]);
+  assert.deepEqual(found("1-2"), [[1, "/served-1"]]);
+  assert.deepEqual(found("1-4"), []);
+  assert.deepEqual(found(`00-${trace}-00f067aa0ba902b7-01`), [
+    [0, "/traced"],
+    [1, "/traced"],
+  ]);
+  assert.deepEqual(found(""), []);
+  const { found: none, requests, keptSince } = records.withId("absent");
+  assert.deepEqual([none, requests, keptSince !== undefined], [0, 6, true]);
+});
+
+test("from a ring that has turned in part, the newest records are found in their order, with the next slot unfinished or not", () => {
+  for (const count of [3, 7, 8, 9, 12, 16, 19]) {
+    const memory = RecorderMemory.create(8 * SLOT, SLOT);
+    const recorder = new Recorder(memory, 0);
+    const place = recorder.place(LABELS);
+    for (let i = 1; i <= count; i++) write(recorder, place, `${i}`, 1000 + i);
+    const reader = new SlotReader(memory);
+    const isFirst = (): boolean => {
+      for (let back = 0; back < 8; back++)
+        if (reader.read(memory.recent, (reader.newestIn(memory.recent) - back + 8) % 8))
+          return reader.fields.number === count;
+      return false;
+    };
+    assert.ok(isFirst(), `${count} records`);
+    recorder.open(place, 0, 1);
+    assert.ok(isFirst(), `${count} records and an unfinished one`);
+  }
 });
 
 test("exemplars are kept requests, not others and not connections", () => {

@@ -7,7 +7,7 @@ import type { Activation, Condition, RecordParts, RequestParts, ResponseParts } 
 import { Exemplars, type TimedRequest } from "../telemetry/exemplars.ts";
 import { parseTraceparent } from "../telemetry/tracing/traceparent.ts";
 import { errorOf, reasonOf } from "./codes.ts";
-import { FLAGS, type Kind, kindOf, NO_GRPC_STATUS, TEXTS } from "./layout.ts";
+import { FLAGS, type Kind, kindOf, NO_GRPC_STATUS, type SlotFields, TEXTS } from "./layout.ts";
 import type { Area, RecorderMemory } from "./memory.ts";
 import { NameReader } from "./names.ts";
 import { type Decider, isFailure, type PlaceLabels, placeLabels, recordId } from "./recorder.ts";
@@ -111,7 +111,9 @@ export class Records {
 
   find(query: RecordQuery): RecordAnswer {
     const newest = new Newest(query.limit);
-    const reach = this.#scan(query.since, (record) => {
+    const { since } = query;
+    const mayMatch = ({ startedAt, duration }: SlotFields): boolean => startedAt + duration >= since;
+    const reach = this.#scan(since, mayMatch, (record) => {
       if (matches(record, query)) newest.add(record);
     });
     return { records: newest.all(), found: newest.found, ...reach };
@@ -121,10 +123,10 @@ export class Records {
   withId(text: string): RecordAnswer {
     const id = parseTraceparent(text)?.traceId ?? text;
     const key = /^(\d+)-(\d+)$/.exec(id);
-    const wanted = wantedId(id);
     const newest = new Newest(MOST_OF_ONE_ID);
-    const reach = this.#scan(0, (record) => {
-      const same = key === null ? record.hasId(wanted) : record.isNumber(Number(key[1]), Number(key[2]));
+    const mayMatch = key === null ? mayHaveId(id) : ({ number }: SlotFields): boolean => number === Number(key[2]);
+    const reach = this.#scan(0, mayMatch, (record) => {
+      const same = key === null ? record.hasId(id) : record.isNumber(Number(key[1]), Number(key[2]));
       if (same) newest.add(record);
     });
     return { records: newest.all(), found: newest.found, ...reach };
@@ -140,12 +142,12 @@ export class Records {
     return exemplars;
   }
 
-  #scan(since: number, each: (record: RecordView) => void): Omit<RecordAnswer, "records" | "found"> {
+  #scan(since: number, mayMatch: Filter, each: (record: RecordView) => void): Omit<RecordAnswer, "records" | "found"> {
     let requests = 0;
     let complete = 0;
     let oldest = Number.POSITIVE_INFINITY;
     for (const worker of this.#workers) {
-      const reach = worker.scan(since, each);
+      const reach = worker.scan(since, mayMatch, each);
       requests += reach.requests;
       complete = Math.max(complete, reach.complete);
       oldest = Math.min(oldest, reach.oldest);
@@ -165,18 +167,19 @@ function matches(record: RecordView, { since, route, errors, slow, where }: Reco
   return where === undefined || where.matches(record, () => false);
 }
 
-/** The id of a request or of a trace, with numbers that rule out most records before their texts are read. */
-interface WantedId {
-  readonly text: string;
-  /** Its last character. */
-  readonly last: number;
-  /** The last eight digits of a trace id; undefined: it is none. */
-  readonly trace: number | undefined;
-}
+/**
+ * False for a record that need not be read. It looks at the slot itself, whose writer may be changing it; so a record that it lets pass is
+ * tested again.
+ */
+type Filter = (fields: SlotFields) => boolean;
 
-function wantedId(text: string): WantedId {
-  const trace = text.length === TRACE_ID ? Number.parseInt(text.slice(-8), 16) : undefined;
-  return { text, last: text.charCodeAt(text.length - 1), trace };
+/** Rules out most records by the length and the last character of their ids, and by the last digits of their trace ids. */
+function mayHaveId(id: string): Filter {
+  const last = id.charCodeAt(id.length - 1);
+  const trace = id.length === TRACE_ID ? Number.parseInt(id.slice(-8), 16) : undefined;
+  return (fields) =>
+    (fields.idLength === id.length && fields.u8[fields.at + TEXTS + id.length - 1] === last) ||
+    (trace !== undefined && fields.trace3 === trace);
 }
 
 /** The newest of what is added, at most `limit`; counts all. */
@@ -232,27 +235,26 @@ class WorkerRecords {
     this.#view = new RecordView(this.#reader, new NameReader(memory), worker);
   }
 
-  /** Shows each record once, valid during the call. */
-  scan(since: number, each: (record: RecordView) => void): Reach {
+  /** Shows each record once that `mayMatch` lets pass, valid during the call. */
+  scan(since: number, mayMatch: Filter, each: (record: RecordView) => void): Reach {
     const { recent, kept } = this.#memory;
-    const numbers = new Set<number>();
+    const shown = new Set<number>();
     let first = Number.POSITIVE_INFINITY;
     let last = 0;
-    const count = (record: RecordView): void => {
+    let inRing = 0;
+    const count = (): void => {
+      inRing++;
       const { number } = this.#reader.fields;
       last = Math.max(last, number);
-      if (record.endedAt >= since) first = Math.min(first, number);
+      if (this.#view.endedAt >= since) first = Math.min(first, number);
     };
-    const oldestKept = this.#scan(kept, (record) => {
-      count(record);
-      numbers.add(this.#reader.fields.number);
+    const oldestKept = this.#scan(kept, count, mayMatch, (record) => {
+      shown.add(this.#reader.fields.number);
       each(record);
     });
-    let inRing = 0;
-    const oldestRecent = this.#scan(recent, (record) => {
-      inRing++;
-      count(record);
-      if (!numbers.has(this.#reader.fields.number)) each(record);
+    inRing = 0;
+    const oldestRecent = this.#scan(recent, count, mayMatch, (record) => {
+      if (!shown.has(this.#reader.fields.number)) each(record);
     });
     // One slot may be in the hands of the writer.
     const turned = inRing >= recent.slots - 1;
@@ -265,18 +267,21 @@ class WorkerRecords {
 
   /** Shows each kept record, valid during the call. */
   eachKept(each: (record: RecordView) => void): void {
-    this.#scan(this.#memory.kept, each);
+    const all = (): boolean => true;
+    this.#scan(this.#memory.kept, () => {}, all, each);
   }
 
-  #scan(area: Area, each: (record: RecordView) => void): number {
+  /** Calls `count` for each record, of which only the head has been read. Returns when the oldest ended. */
+  #scan(area: Area, count: () => void, mayMatch: Filter, each: (record: RecordView) => void): number {
     const newest = this.#reader.newestIn(area);
     let oldest = Number.POSITIVE_INFINITY;
     // In a ring from the newest on: then few of the others are among the newest that are looked for.
     for (let back = 0; back < area.slots; back++) {
       const slot = (newest - back + area.slots) % area.slots;
-      if (!this.#reader.read(area, slot)) continue;
+      if (!this.#reader.readHead(area, slot)) continue;
       oldest = Math.min(oldest, this.#view.endedAt);
-      each(this.#view);
+      count();
+      if (mayMatch(this.#reader.unsafeFields(area, slot)) && this.#reader.read(area, slot)) each(this.#view);
     }
     return oldest;
   }
@@ -317,10 +322,8 @@ class RecordView implements Activation, TimedRequest {
     return label === route || (label?.endsWith(`/${route}`) ?? false);
   }
 
-  hasId({ text, last, trace }: WantedId): boolean {
-    const { idLength, trace3, u8 } = this.#reader.fields;
-    if (idLength === text.length && u8[TEXTS + idLength - 1] === last && this.#id === text) return true;
-    return trace3 === trace && this.#traceId === text;
+  hasId(id: string): boolean {
+    return this.#id === id || this.#traceId === id;
   }
 
   isNumber(worker: number, number: number): boolean {

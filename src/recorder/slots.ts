@@ -11,9 +11,12 @@ const SEQUENCE = LAYOUT.sequence.offset / Int32Array.BYTES_PER_ELEMENT;
 /** The fields as cells of eight bytes, without the first, in which `sequence` and `flags` are. */
 const FIRST = 1;
 const END = Math.ceil(TEXTS / Float64Array.BYTES_PER_ELEMENT);
-/** Cells of a line of the processor's cache, and the lines of a slot. */
+/** Cells of four bytes in a line of the processor's cache, and the lines of a slot. */
 const LINE = 64 / Int32Array.BYTES_PER_ELEMENT;
 const LINES = SLOT / 64;
+/** Cells of eight bytes in the head of a record: it ends with `duration`. */
+const HEAD = (LAYOUT.duration.offset + LAYOUT.duration.bytes) / Float64Array.BYTES_PER_ELEMENT;
+const CELLS = SLOT / Float64Array.BYTES_PER_ELEMENT;
 
 /** Writes slots, from the one thread that may. */
 export class SlotWriter {
@@ -93,9 +96,11 @@ export class SlotReader {
   readonly #cells: Int32Array;
   readonly #doubles: Float64Array;
   readonly #text: Buffer;
+  readonly #shared: SlotFields;
 
   constructor({ buffer, head }: RecorderMemory) {
     const copy = new ArrayBuffer(SLOT);
+    this.#shared = fieldsIn(buffer);
     this.fields = fieldsIn(copy);
     this.#text = Buffer.from(copy);
     this.#head = head;
@@ -105,26 +110,49 @@ export class SlotReader {
 
   /** Copies a slot into `fields`; false if it is not complete. */
   read(area: Area, slot: number): boolean {
+    return this.#copy(area, slot, CELLS);
+  }
+
+  /** Copies only `number`, `startedAt` and `duration`, which are in one line of the cache; otherwise like `read`. */
+  readHead(area: Area, slot: number): boolean {
+    return this.#copy(area, slot, HEAD);
+  }
+
+  #copy(area: Area, slot: number, cells: number): boolean {
     const at = area.start + slot * SLOT;
     const cell = (at >>> 2) + SEQUENCE;
     const before = Atomics.load(this.#cells, cell);
     if (before === 0) return false;
     const { f64 } = this.fields;
     const from = at >>> 3;
-    for (let i = 0; i < SLOT / 8; i++) f64[i] = this.#doubles[from + i] ?? 0;
+    for (let i = 0; i < cells; i++) f64[i] = this.#doubles[from + i] ?? 0;
     fence(this.#head);
     return Atomics.load(this.#cells, cell) === before && before === sequenceOf(this.fields.number);
   }
 
-  /** The slot with the highest number, as far as it can be told without reading. */
+  /**
+   * The fields in the slot itself, of which any may be of another record than the others. They tell what need not be read: at worst, a record
+   * is left out that is about to be overwritten.
+   */
+  unsafeFields(area: Area, slot: number): SlotFields {
+    this.#shared.at = area.start + slot * SLOT;
+    return this.#shared;
+  }
+
+  /**
+   * The newest slot of a ring, or one after it that is not complete. Numbers rise from the first slot to the newest, and those
+   * behind it are lower: so it is found by halving.
+   */
   newestIn({ start, slots }: Area): number {
+    const sequenceAt = (slot: number): number =>
+      Atomics.load(this.#cells, ((start + slot * SLOT) >>> 2) + SEQUENCE) >>> 0;
+    const first = sequenceAt(0);
     let newest = 0;
-    let highest = 0;
-    for (let slot = 0; slot < slots; slot++) {
-      const sequence = Atomics.load(this.#cells, ((start + slot * SLOT) >>> 2) + SEQUENCE) >>> 0;
-      if (sequence <= highest) continue;
-      highest = sequence;
-      newest = slot;
+    let end = slots;
+    while (end - newest > 1) {
+      const middle = (newest + end) >>> 1;
+      if (sequenceAt(middle) >= first) newest = middle;
+      else end = middle;
     }
     return newest;
   }

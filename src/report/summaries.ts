@@ -22,8 +22,12 @@ const LABELS: Readonly<Record<string, string>> = {
   requestFinished: "Request Done",
   bodySnapshot: "Body Snapshot",
   streamProgress: "Progress",
+  streamMessage: "Message",
+  messagesOmitted: "Messages",
+  messagesUnreadable: "Messages",
   traceEnded: "Trace End",
   dropped: "Dropped",
+  endLost: "Dropped",
 };
 
 /** The width of the longest label in columns. */
@@ -57,7 +61,12 @@ const SUMMARIES: Readonly<Record<string, Summary>> = {
   requestFinished: (message) => ["request finished", outcome(message)].filter(Boolean).join(" "),
   streamProgress: (message) =>
     `idle ${textOf(message.idle)}, received ${traffic(message.received)}, sent ${traffic(message.sent)}`,
+  streamMessage,
+  messagesOmitted: ({ received, sent }) =>
+    `too many to show: ${messagesOf(received)} received, ${messagesOf(sent)} sent`,
+  messagesUnreadable: ({ direction, reason }) => `not readable in what was ${textOf(direction)}: ${textOf(reason)}`,
   traceEnded: (message) => textOf(message.reason),
+  endLost: () => "the last events of this request were not read in time",
   dropped: (message) => `${textOf(message.count)} events lost: the reader was too slow`,
 };
 
@@ -67,6 +76,21 @@ export function summaryOf(message: Fields): string {
   if (summary !== undefined) return clip(oneLine(summary(message)), 120);
   const { type: _, ...rest } = message;
   return Object.keys(rest).length === 0 ? "" : clip(oneLine(JSON.stringify(rest)), 120);
+}
+
+/** Such as `received 3: text, 120 B` or `sent 1: 4096 B, compressed`. */
+function streamMessage({ direction, number, opcode, closeCode, bytes, compressed }: Fields): string {
+  const parts = [
+    [textOf(opcode), textOf(closeCode)].filter(Boolean).join(" "),
+    `${textOf(bytes)} B`,
+    compressed === true ? "compressed" : "",
+  ];
+  return `${textOf(direction)} ${textOf(number)}: ${parts.filter(Boolean).join(", ")}`;
+}
+
+function messagesOf(value: unknown): string {
+  const { messages, bytes } = fieldsOf(value);
+  return `${textOf(messages)} (${textOf(bytes)} B)`;
 }
 
 function traffic(value: unknown): string {

@@ -121,8 +121,45 @@ export type TraceMessage =
       readonly idle: string;
       readonly longestIdle: string;
     }
+  | {
+      /** A complete message of a WebSocket or a gRPC call has passed; only for followers. */
+      readonly type: "streamMessage";
+      readonly direction: StreamDirection;
+      /** Among all messages of its direction, from 1. */
+      readonly number: number;
+      /** As sent, so compressed if `compressed` is set. */
+      readonly bytes: number;
+      readonly compressed?: true;
+      /** Only of WebSocket. */
+      readonly opcode?: "text" | "binary" | "close" | "ping" | "pong";
+      /** Of a `close` that has one; `body` is then its reason. */
+      readonly closeCode?: number;
+      /** Base64, not decompressed; absent if no bodies are shown. */
+      readonly body?: string;
+      readonly truncated?: true;
+    }
+  | {
+      /** Messages that were not shown since the previous event of this type, because there were too many. */
+      readonly type: "messagesOmitted";
+      readonly received: MessageSum;
+      readonly sent: MessageSum;
+    }
+  | {
+      /** The bytes of a direction are not messages; they pass all the same, and nothing more is shown of it. */
+      readonly type: "messagesUnreadable";
+      readonly direction: StreamDirection;
+      readonly reason: string;
+    }
   | { readonly type: "traceEnded"; readonly reason: string }
   | { readonly type: "dropped"; readonly count: number };
+
+/** `received` from the client, or `sent` to it. */
+export type StreamDirection = "received" | "sent";
+
+export interface MessageSum {
+  readonly messages: number;
+  readonly bytes: number;
+}
 
 /** Result of one authorization rule. Secrets are redacted. */
 export interface RuleResult extends Pick<ExpressionResult, "needs" | "inputs" | "values"> {

@@ -90,7 +90,7 @@ export class Follower {
     post: (batch: FollowedBatch) => void,
   ) {
     this.expression = compileFilter(filter);
-    this.options = options;
+    this.options = { ...options, messages: true };
     this.#where = filter.where === undefined ? undefined : compileWhere(filter.where, filter.functions);
     this.#counters = counters;
     this.#post = post;

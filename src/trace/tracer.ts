@@ -10,6 +10,8 @@ export interface TraceOptions {
   readonly maxMs?: number | undefined;
   /** Say why other routes were not selected, which takes longer to compute than most requests. Default: true. */
   readonly candidates?: boolean;
+  /** Show the messages of WebSocket and gRPC. Default: false. */
+  readonly messages?: boolean;
 }
 
 /** An event as it goes to the reader of its trace. */
@@ -49,19 +51,27 @@ export function allSinks(first: TraceSink, ...others: readonly TraceSink[]): Tra
       reveal: first.options.reveal,
       maxBodyBytes: Math.max(...sinks.map(({ options }) => options.maxBodyBytes)),
       candidates: sinks.some(({ options }) => options.candidates ?? true),
+      messages: sinks.some(({ options }) => options.messages),
     },
     snapshots: sinks.some(({ snapshots }) => snapshots),
     now: () => first.now(),
     evaluated: (result) => {
       for (const sink of sinks) sink.evaluated(result);
     },
-    emit: (...event) => {
-      for (const sink of sinks) sink.emit(...event);
+    emit: (severity, message, ...more) => {
+      const ofMessages = isOfMessages(message);
+      for (const sink of sinks)
+        if (!ofMessages || sink.options.messages === true) sink.emit(severity, message, ...more);
     },
     finish: (outcome) => {
       for (const sink of sinks) sink.finish(outcome);
     },
   };
+}
+
+/** Whether only readers see the event that have asked for messages. */
+function isOfMessages({ type }: TraceMessage): boolean {
+  return type === "streamMessage" || type === "messagesOmitted" || type === "messagesUnreadable";
 }
 
 /**
@@ -160,7 +170,12 @@ function shown(message: TraceMessage, { maxBodyBytes, candidates = true }: Trace
     const { omittedRoutes: _, ...others } = message;
     return { ...others, evaluatedRoutes: [], candidates: selected };
   }
-  if (message.type !== "bodySnapshot" || Buffer.byteLength(message.body, "base64") <= maxBodyBytes) return message;
+  if (message.type === "streamMessage" && maxBodyBytes === 0) {
+    const { body: _, truncated: __, ...rest } = message;
+    return rest;
+  }
+  if (message.type !== "bodySnapshot" && message.type !== "streamMessage") return message;
+  if (message.body === undefined || Buffer.byteLength(message.body, "base64") <= maxBodyBytes) return message;
   const body = Buffer.from(message.body, "base64").subarray(0, maxBodyBytes).toString("base64");
   return { ...message, body, truncated: true };
 }

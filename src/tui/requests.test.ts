@@ -64,6 +64,9 @@ test("a request is listed with its time, path, status, duration and what decided
   assert.equal(factsOf(requestOf(1, { path: "/" })).why, "route api", "of one that succeeds, the route");
   const running = { ...requestOf(1, { path: "/x" }), events: eventsOf(1, { path: "/x" }).slice(0, 3) };
   assert.deepEqual([factsOf(running).what, factsOf(running).status], ["GET /x", "…"]);
+  const lost = { eventEnd: null, severity: "warn", message: { type: "endLost" } };
+  const { status: unknown, severity: warned } = factsOf({ ...running, events: [...running.events, lost] });
+  assert.deepEqual([unknown, warned], ["?", "warn"], "not as one that continues");
 });
 
 test("a failed gRPC call has its code as status, a connection without requests is closed", () => {

@@ -83,7 +83,7 @@ function withLaterEvent(list: RequestList, { number, event, length }: FollowedEv
   const { type } = fieldsOf(event.message);
   const keeps =
     type === "requestFinished" ||
-    type === "traceEnded" ||
+    type === "endLost" ||
     (request.events.length < MAX_EVENTS && request.length < MAX_REQUEST_LENGTH && list.length < 2 * MAX_LENGTH);
   const changed = keeps
     ? { ...request, events: [...request.events, event], length: request.length + length }
@@ -101,7 +101,7 @@ interface RequestFacts {
   readonly time: string;
   /** `GET /api/cart?debug=1`, or what kind of connection it is. */
   readonly what: string;
-  /** `503`, `grpc14`, `closed`; `…` while it runs. */
+  /** `503`, `grpc14`, `closed`; `…` while it runs, `?` if its end was dropped. */
   readonly status: string;
   /** Microseconds until its latest event. */
   readonly took: number | undefined;
@@ -143,7 +143,7 @@ function readFacts({ events, pod }: FollowedRequest): RequestFacts {
 
 function statusOf(rows: readonly Row[]): string {
   const finished = rows.findLast(({ message }) => message.type === "requestFinished")?.message;
-  if (finished === undefined) return "…";
+  if (finished === undefined) return rows.some(({ message }) => message.type === "endLost") ? "?" : "…";
   const grpc = fieldsOf(finished.grpc).status;
   if (typeof grpc === "number" && grpc !== 0) return `grpc${grpc}`;
   return textOf(finished.status) || "closed";

@@ -136,6 +136,7 @@ const framing = (value: string): object =>
   policies({ transformations: { response: { set: { "x-frame-options": JSON.stringify(value) } } } });
 const FRAMED = { policies: { responseHeaderModifier: { set: { "x-frame-options": "DENY" } } } };
 const allowing = (origin: string): object => policies({ cors: { allowOrigins: [origin] } });
+const RETRIED = { policies: { retry: { attempts: 2, codes: [200] } } };
 const PROCESSED = { policies: { extProc: { host: "10.0.0.9:80" } } };
 const SESSIONS = policies({ sessionPersistence: {} });
 const byHeader = (name: string, value: string): object => ({
@@ -359,6 +360,12 @@ const CHANGES: readonly (readonly [
     { api: allowing("https://b.test") },
     { changedOnTheWay: 6 },
     BROWSER,
+  ],
+  [
+    "a retry of the status that backends are taken to respond with",
+    { shop: RETRIED },
+    { shop: { policies: { ...RETRIED.policies, ...FRAMED.policies } } },
+    { changedOnTheWay: 100 },
   ],
   ["bodies of responses are held", {}, { shop: policies({ buffer: { response: {} } }) }, {}],
   [

@@ -13,7 +13,7 @@ const port = (number: number | undefined): bigint | undefined => (number === und
 const time = (date: Date | undefined): CelTimestamp | undefined =>
   date === undefined ? undefined : CelTimestamp.fromDate(date);
 
-const request = recordVariable("request", {
+const REQUEST_FIELDS = {
   method: [STRING, (a) => a.request?.method],
   uri: [STRING, ({ request: r }) => r && `${r.scheme}://${r.authority}${r.path}${r.search}`],
   host: [STRING, (a) => a.request?.authority],
@@ -26,15 +26,18 @@ const request = recordVariable("request", {
   bodyPrefix: [BYTES, (a) => a.request?.bodyPrefix ?? a.request?.body],
   startTime: [TIMESTAMP, (a) => time(a.request?.startTime)],
   endTime: [TIMESTAMP, (a) => time(a.request?.endTime)],
-});
+} satisfies Readonly<Record<string, Field>>;
 
-const response = recordVariable("response", {
+const RESPONSE_FIELDS = {
   code: [INT, (a) => port(a.response?.status)],
   grpcStatus: [INT, (a) => port(a.response?.grpcStatus)],
   headers: [HEADERS, ({ response: r }) => r && new HeadersView(r)],
   body: [BYTES, (a) => a.response?.body],
   bodyPrefix: [BYTES, (a) => a.response?.bodyPrefix ?? a.response?.body],
-});
+} satisfies Readonly<Record<string, Field>>;
+
+const request = recordVariable("request", REQUEST_FIELDS);
+const response = recordVariable("response", RESPONSE_FIELDS);
 
 const open = (read: (a: Activation) => unknown): Field => [DYN, (a) => optional(read(a))];
 
@@ -91,7 +94,13 @@ const proxy = plain("proxy", {
   responseProcessingDuration: DURATION,
 });
 
+const UNRECORDED: ReadonlySet<string> = new Set(["headers", "body", "bodyPrefix"]);
+
+/** What is recorded of requests and responses. A search for anything else would find nothing, whatever the requests had. */
 const RECORD = {
+  request: recordVariable("request", recorded(REQUEST_FIELDS)),
+  response: recordVariable("response", recorded(RESPONSE_FIELDS)),
+  backend: plain("backend", { name: DYN }),
   route: { type: STRING, read: (a) => a.record?.route },
   listener: { type: STRING, read: (a) => a.record?.listener },
   endpoint: { type: STRING, read: (a) => a.record?.endpoint },
@@ -130,11 +139,15 @@ export const VARIABLES: Readonly<Record<Scope, ReadonlyMap<string, Variable>>> =
   networkResponse: new Map<string, Variable>(Object.entries({ ...NETWORK, response })),
   request: new Map<string, Variable>(Object.entries(REQUEST)),
   response: new Map<string, Variable>(Object.entries({ ...REQUEST, response })),
-  record: new Map<string, Variable>(Object.entries({ request, response, backend: REQUEST.backend, ...RECORD })),
+  record: new Map<string, Variable>(Object.entries(RECORD)),
 };
 
 /** A field's type, and how to read it; undefined when it is absent. */
 type Field = readonly [Type, Read];
+
+function recorded(fields: Readonly<Record<string, Field>>): Readonly<Record<string, Field>> {
+  return Object.fromEntries(Object.entries(fields).filter(([name]) => !UNRECORDED.has(name)));
+}
 
 /** A variable with fields of its own, read one by one. */
 function recordVariable(name: keyof Activation, fields: Readonly<Record<string, Field>>): Variable {

@@ -26,6 +26,7 @@ import type { Services } from "../services/services.ts";
 import { sensitiveNames } from "../variables/exchange-variables.ts";
 import { HEALTH } from "./decisions.ts";
 import { PolicyEvents } from "./policy-events.ts";
+import { StreamMessages } from "./stream-messages.ts";
 import { StreamProgress } from "./stream-progress.ts";
 
 /** Which backend has an endpoint, if it has another name. */
@@ -53,6 +54,7 @@ interface TracedExchange {
     readonly route: CompiledRoute | undefined;
     readonly backend: CompiledBackend | undefined;
   };
+  readonly responseSide: { readonly tunnel: boolean; readonly head: HttpResponse | undefined };
   readonly requestId: string | undefined;
   /** `performance.now()` ms; 0 = not yet. */
   readonly startedAt: number;
@@ -74,6 +76,7 @@ export class RequestTrace extends PolicyEvents {
   readonly #secrets: RequestSecrets;
   readonly #startTime: string;
   readonly #progress: StreamProgress | undefined;
+  readonly #messages: StreamMessages | undefined;
   #callStart = 0;
   #timing: CallTiming | undefined;
   /** `performance.now()` ms since when the call has a connection; 0 = it has none. */
@@ -111,6 +114,7 @@ export class RequestTrace extends PolicyEvents {
     this.#exchange = exchange;
     this.#secrets = secrets;
     this.secretHeaders = headers;
+    if (tracer.options.messages === true) this.#messages = new StreamMessages(tracer, exchange);
     this.#startTime = new Date().toISOString();
     this.#grpc = grpcTraceOf(exchange.request.headers);
     secrets.remember(exchange.request.headers);
@@ -314,6 +318,7 @@ export class RequestTrace extends PolicyEvents {
     this.#requestBody.add(buffer, from, to);
     this.#progress?.received({ length: to - from });
     this.#grpc?.request?.add(buffer.subarray(from, to));
+    this.#messages?.received(buffer.subarray(from, to));
   }
 
   responseBody(buffer: Buffer, from: number, to: number): void {
@@ -321,6 +326,7 @@ export class RequestTrace extends PolicyEvents {
     this.#responseBody.add(buffer, from, to);
     this.#progress?.sent({ length: to - from });
     this.#grpc?.response?.add(buffer.subarray(from, to));
+    this.#messages?.sent(buffer.subarray(from, to));
   }
 
   /** The client has sent its whole body; the backend may have responded before. */
@@ -355,6 +361,7 @@ export class RequestTrace extends PolicyEvents {
   ): void {
     this.callEnded(null, error);
     this.#progress?.end();
+    this.#messages?.end();
     this.#partialRequestBody();
     if (responseHasBody) this.#bodySnapshot("response", this.#responseBody);
     const grpc = this.#grpcEnd(grpcStatus);

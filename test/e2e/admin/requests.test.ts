@@ -130,6 +130,15 @@ test("mistakes are explained: an expression with its position, an unknown id, ot
   assert.equal(wrong.status, 400);
   assert.match(wrong.body, /rout/);
   assert.match(wrong.body, /\^ line 1, column 25/);
+  for (const [expression, problem] of [
+    ['request.headers["x-role"] == "a"', "request has no field headers"],
+    ['response.body == b"a"', "response has no field body"],
+    ['backend.type == "static"', "backend has no field type"],
+  ] as const) {
+    const unrecorded = await admin(`/requests?${where(expression)}`);
+    assert.equal(unrecorded.status, 400, "it would find nothing, whatever requests had");
+    assert.ok(unrecorded.body.includes(problem), unrecorded.body);
+  }
   const unknown = await admin("/requests/nowhere");
   assert.equal(unknown.status, 404);
   assert.match(unknown.body, /"records": \[\],[\s\S]*"keptSince": "\d{4}-/);

@@ -12,6 +12,8 @@ import { Gateway } from "../../../src/main/gateway.ts";
 import { LogSink } from "../../../src/main/log-sink.ts";
 import { ANYWHERE } from "../../../src/net/testing/egress.ts";
 import { ResourceStore } from "../../../src/translation/resources/store.ts";
+import { WorkerThreads } from "../../../src/worker/worker-threads.ts";
+import { WORKER_MODULE } from "../../helpers/programs.ts";
 
 const run = promisify(execFile);
 
@@ -60,6 +62,7 @@ class QuickGateway implements AsyncDisposable {
       () => ({ output, sink: new LogSink(() => "") }),
       () => {},
       new ResourceStore(ANYWHERE, timing),
+      new WorkerThreads(0, WORKER_MODULE),
     );
   }
 
