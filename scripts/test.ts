@@ -15,7 +15,7 @@ import { spec } from "node:test/reporters";
 import { appRoot } from "../src/base/app-root.ts";
 import { writeBatches } from "./lib/test-batches.ts";
 
-const PATTERNS = ["src/**/*.test.ts", "scripts/**/*.test.ts", "test/**/*.test.ts"];
+const PATTERNS = ["src/**/*.test.ts", "scripts/**/*.test.ts", "test/**/*.test.ts", "ui/**/*.test.ts"];
 /** Processes at once: more than there are cores, because tests wait for a third of their time. */
 const CONCURRENCY = availableParallelism() + 1;
 /** Milliseconds for one test; what a test waits for is bounded well below. */
