@@ -190,7 +190,9 @@ test("limits say how full they are, and how many requests they have rejected", a
   await using upstream = await RawUpstream.listen();
   const http = { maxConnections: 1, maxPendingRequests: 1, maxRequests: 7 };
   const backends = [{ host: `127.0.0.1:${upstream.port}`, policies: { http } }];
-  await using full = await TestGateway.start({ binds: [{ port: 0, listeners: [{ routes: [{ name: "r", backends }] }] }] });
+  await using full = await TestGateway.start({
+    binds: [{ port: 0, listeners: [{ routes: [{ name: "r", backends }] }] }],
+  });
   const clients = await Promise.all(Array.from({ length: 3 }, () => RawPeer.connect(full.port())));
   for (const client of clients) client.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
   const refused = await Promise.race(clients.map((client) => client.take("503").then(() => client)));
