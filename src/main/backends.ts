@@ -1,7 +1,7 @@
 import type { BackendsAnswer, BackendsQuery, BackendView, EndpointView, Shortened } from "../admin/plane/backends.ts";
+import { type Locate, withPlace } from "../base/origin.ts";
 import { backendName } from "../ir/backend-name.ts";
 import type { Ir } from "../ir/ir.ts";
-import { type Locate, withPlace } from "../rehearsal/explanation.ts";
 import type { HealthHistory } from "../telemetry/health-history.ts";
 import { type Service, serviceKey } from "../upstream/discovery/discovery.ts";
 import type { EndpointStats } from "../upstream/endpoints/endpoints.ts";
