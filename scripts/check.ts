@@ -29,6 +29,7 @@ async function attempt(step: () => Result | Promise<Result>): Promise<Result> {
 const sizes = checkSizes();
 const STEPS: readonly { readonly name: string; readonly step: () => Result | Promise<Result> }[] = [
   { name: "types", step: () => tool("tsc", ["-p", "."], "tsc, strict") },
+  { name: "types of the web view", step: () => tool("tsc", ["-p", "ui"], "tsc, strict, with the DOM") },
   {
     name: "lint and format",
     step: () =>

@@ -55,6 +55,6 @@ export function unusedExports(sources: ReadonlyMap<string, string>): Result {
 }
 
 export function checkExports(): Result {
-  const sources = projectFiles().filter((path) => /\.(ts|mjs|js)$/.test(path) || path.startsWith("bin/"));
+  const sources = projectFiles().filter((path) => /\.(tsx?|mjs|js)$/.test(path) || path.startsWith("bin/"));
   return unusedExports(new Map(sources.map((path) => [path, readText(path)])));
 }

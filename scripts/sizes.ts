@@ -64,7 +64,7 @@ function roomOf(path: string): string {
 
 export function checkSizes(): Result & { readonly table: string } {
   const all = projectFiles()
-    .filter((path) => path.endsWith(".ts") && !path.startsWith("src/gen/"))
+    .filter((path) => /\.tsx?$/.test(path) && !path.startsWith("src/gen/"))
     .map(measure);
   const rooms = Map.groupBy(all, (file) => roomOf(file.path));
   const code = all.filter((file) => file.path.startsWith("src/") && !file.path.endsWith(".test.ts"));

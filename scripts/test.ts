@@ -15,7 +15,7 @@ import { spec } from "node:test/reporters";
 import { appRoot } from "../src/base/app-root.ts";
 import { writeBatches } from "./lib/test-batches.ts";
 
-const PATTERNS = ["src/**/*.test.ts", "scripts/**/*.test.ts", "test/**/*.test.ts"];
+const PATTERNS = ["src/**/*.test.ts", "scripts/**/*.test.ts", "test/**/*.test.ts", "ui/**/*.test.ts"];
 /** Processes at once: more than there are cores, because tests wait for a third of their time. */
 const CONCURRENCY = availableParallelism() + 1;
 /** Milliseconds for one test; what a test waits for is bounded well below. */
@@ -64,11 +64,15 @@ const tests = run({
   signal: limit.signal,
   execArgv: ["--require", `${appRoot}src/base/compile-cache.ts`],
 });
+// A process whose tests have ended may have left something open that keeps it from ending.
+const silence = setTimeout(exceeded, FILE_LIMIT, "a process whose tests have all ended");
 // A file is reported as a suite of its name.
 tests.on("test:dequeue", ({ name }) => {
+  silence.refresh();
   if (open.has(name)) open.set(name, setTimeout(exceeded, FILE_LIMIT, name));
 });
 tests.on("test:complete", ({ name }) => {
+  silence.refresh();
   clearTimeout(open.get(name));
   open.delete(name);
 });
@@ -80,6 +84,7 @@ tests.on("test:pass", (event) => {
   if (reason !== undefined && !ACCEPTED_SKIPS.has(reason)) deniedSkips.push(`${event.name} (${event.file}): ${reason}`);
 });
 await pipeline(tests, new spec(), process.stdout, { end: false });
+clearTimeout(silence);
 if (open.size > 0) fail(`a process ended before it had run these files:\n  ${[...open.keys()].join("\n  ")}`);
 if (denySkips && deniedSkips.length > 0)
   fail(`skipped without an accepted reason (see scripts/test.ts):\n  ${deniedSkips.join("\n  ")}`);

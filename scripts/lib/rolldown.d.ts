@@ -6,6 +6,8 @@ declare module "rolldown" {
     readonly code: string;
     /** Absolute paths of the files in it. */
     readonly moduleIds: readonly string[];
+    /** Modules that are not in it, which it needs. */
+    readonly imports: readonly string[];
   }
   export interface Plugin {
     readonly name: string;
@@ -21,16 +23,19 @@ declare module "rolldown" {
       readonly entryFileNames: string;
       readonly chunkFileNames: string;
       readonly comments: false;
+      readonly minify?: boolean;
     }): Promise<{ readonly output: readonly (OutputChunk | { readonly type: "asset" })[] }>;
     close(): Promise<void>;
   }
   export function rolldown(options: {
     readonly input: Readonly<Record<string, string>>;
     readonly cwd: string;
-    readonly platform: "node";
-    readonly external: readonly string[];
-    readonly transform: { readonly define: Readonly<Record<string, string>> };
-    readonly plugins: readonly Plugin[];
+    readonly platform: "node" | "browser";
+    readonly external?: readonly string[];
+    readonly tsconfig?: string;
+    readonly treeshake?: { readonly moduleSideEffects: "no-external" | false };
+    readonly transform?: { readonly define: Readonly<Record<string, string>> };
+    readonly plugins?: readonly Plugin[];
     readonly logLevel: "warn";
   }): Promise<Bundle>;
 }

@@ -10,6 +10,7 @@ const OTHER = {
   enableIpv6: false,
   dns: { lookupFamily: "V6Only", denyDomains: ["cluster.local"], denyNetworks: ["10.0.0.0/8"] },
   admin: { reveal: false, quit: false },
+  ui: { enabled: false },
   adminAddr: "127.0.0.1:1",
   statsAddr: "127.0.0.1:2",
   readinessAddr: "127.0.0.1:3",

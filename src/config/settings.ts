@@ -24,6 +24,8 @@ export interface Settings {
   readonly dns: { readonly lookupFamily: LookupFamily } & LookupRules;
   readonly adminAddr: ListenAddress;
   readonly admin: AdminPermissions;
+  /** The web view at the admin server. */
+  readonly ui: { readonly enabled: boolean };
   readonly statsAddr: ListenAddress;
   readonly readinessAddr: ListenAddress;
   readonly workerThreads: number;
@@ -139,6 +141,7 @@ export function resolveSettings(
         override("DNS_DENY_NETWORKS", parseNetworks, "networks, separated by commas") ?? input.dns.denyNetworks,
     },
     admin: input.admin,
+    ui: input.ui,
     adminAddr: address("ADMIN_ADDR") ?? input.adminAddr ?? adminAddr ?? usual({ type: "localhost", port: 15000 }),
     statsAddr: address("STATS_ADDR") ?? input.statsAddr ?? usual({ type: "socket", host: anyAddress, port: 15020 }),
     readinessAddr:
@@ -302,6 +305,7 @@ const START_ONLY: Readonly<Record<string, (settings: Settings) => unknown>> = {
   adminAddr: (settings) => settings.adminAddr,
   "admin.reveal": (settings) => settings.admin.reveal,
   "admin.quit": (settings) => settings.admin.quit,
+  "ui.enabled": (settings) => settings.ui.enabled,
   statsAddr: (settings) => settings.statsAddr,
   readinessAddr: (settings) => settings.readinessAddr,
   workerThreads: (settings) => settings.workerThreads,

@@ -58,8 +58,8 @@ test("a rule that denies a path refuses its requests and names itself", async ()
   const before = withRoutes({ name: "api", backends: [API] });
   const policies = { authorization: { rules: [{ deny: 'request.path.startsWith("/admin")' }] } };
   const after = withRoutes({ name: "api", policies, backends: [API] });
-  const result = await impact(before, after, {}, { target: "/admin/users", weight: 2 });
-  assert.deepEqual(summary(result), [["refused", 2, 1]]);
+  const result = await impact(before, after, {}, { target: "/admin/users" });
+  assert.deepEqual(summary(result), [["refused", 10, 1]]);
   const [change] = result.changes;
   assert.equal(change?.after.status, 403);
   assert.equal(change?.after.policy, "authorization");
@@ -67,6 +67,16 @@ test("a rule that denies a path refuses its requests and names itself", async ()
   assert.equal(change?.before.backend, "127.0.0.1:9001");
   assert.deepEqual(result.classes.unchanged, { requests: 10, samples: 1 });
   assert.deepEqual(summary(await impact(after, before, { target: "/admin/users" })), [["granted", 10, 1]]);
+});
+
+test("a sample after a pause in sampling does not stand for all that the pause has left out", async () => {
+  const before = withRoutes({ name: "api", backends: [API] });
+  const policies = { authorization: { rules: [{ deny: 'request.path == "/odd"' }] } };
+  const after = withRoutes({ name: "api", policies, backends: [API] });
+  const usual = Array.from({ length: 15 }, () => ({ weight: 1 }));
+  const result = await impact(before, after, { target: "/odd", weight: 625 }, ...usual, { weight: 10 });
+  assert.deepEqual(summary(result), [["refused", 40, 1]]);
+  assert.deepEqual(result.classes.unchanged, { requests: 610, samples: 16 });
 });
 
 test("a rule about the client's address decides nothing about samples without one", async () => {

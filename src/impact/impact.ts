@@ -93,6 +93,7 @@ export async function impactOf(
 ): Promise<Impact> {
   const equality: Equality = { numbers: new Map(), ...(digestOf !== undefined && { digestOf }) };
   const counts = new Counts();
+  const weights = new EvenWeights(counts);
   let seen = 0;
   for (const sample of samples) {
     const head = headOf(sample);
@@ -100,10 +101,56 @@ export async function impactOf(
     const was = before.rehearsal.decisions(head, equality);
     const known = was instanceof Promise ? await was : was;
     const will = after.rehearsal.decisions(head, equality);
-    counts.add(sample, differencesOf(known, will instanceof Promise ? await will : will));
+    weights.add(sample, differencesOf(known, will instanceof Promise ? await will : will));
     if (++seen % BATCH === 0) await new Promise(setImmediate);
   }
+  weights.flush();
   return counts.impact(before.locate, after.locate);
+}
+
+/** A sample that has been compared. */
+interface Compared {
+  readonly sample: SampledRequest;
+  readonly differences: readonly Difference[];
+}
+
+/** Samples of a route that share their weights. */
+const SHARING = 16;
+
+/**
+ * Spreads the weights of samples that follow each other on a route. A sample stands for all requests since the one before, so after a pause in
+ * sampling a single odd request would stand for hundreds of usual ones.
+ */
+class EvenWeights {
+  readonly #counts: Counts;
+  readonly #routes = new Map<string, Compared[]>();
+
+  constructor(counts: Counts) {
+    this.#counts = counts;
+  }
+
+  add(sample: SampledRequest, differences: readonly Difference[]): void {
+    // A gateway policy may refuse some of its outcomes before there is a route.
+    const route = differences.find(({ before }) => before.route !== undefined)?.before.route ?? "";
+    if (route === "" && differences.some(({ needs }) => needs.length > 0)) {
+      this.#counts.add(sample, sample.weight, differences);
+      return;
+    }
+    const compared = this.#routes.get(route) ?? [];
+    this.#routes.set(route, compared);
+    compared.push({ sample, differences });
+    if (compared.length === SHARING) this.#share(compared);
+  }
+
+  flush(): void {
+    for (const compared of this.#routes.values()) this.#share(compared);
+  }
+
+  #share(compared: Compared[]): void {
+    const weight = compared.reduce((all, { sample }) => all + sample.weight, 0) / compared.length;
+    for (const { sample, differences } of compared) this.#counts.add(sample, weight, differences);
+    compared.length = 0;
+  }
 }
 
 type Counted<T> = { -readonly [K in keyof T]: T[K] };
@@ -132,8 +179,7 @@ class Counts {
   readonly #groups = new Map<string, Group>();
   #isFull = false;
 
-  add(sample: SampledRequest, differences: readonly Difference[]): void {
-    const { weight } = sample;
+  add(sample: SampledRequest, weight: number, differences: readonly Difference[]): void {
     count(this.#all, weight);
     const [first] = differences;
     // The usual case.
@@ -143,11 +189,11 @@ class Counts {
     }
     for (const [name, same] of Map.groupBy(differences, (each) => each.class))
       count(this.#classes[name], weight * sum(same));
-    for (const same of Map.groupBy(differences, keyOf).values()) this.#addToGroup(sample, same);
+    for (const same of Map.groupBy(differences, keyOf).values()) this.#addToGroup(sample, weight, same);
   }
 
   /** `same`: differences of one sample that belong to one group. */
-  #addToGroup(sample: SampledRequest, same: readonly Difference[]): void {
+  #addToGroup(sample: SampledRequest, weight: number, same: readonly Difference[]): void {
     const [difference] = same;
     if (difference === undefined || difference.class === "unchanged") return;
     const key = keyOf(difference);
@@ -158,7 +204,7 @@ class Counts {
       group = { class: difference.class, tally: nothing(), difference, examples: [] };
       this.#groups.set(key, group);
     }
-    count(group.tally, sample.weight * sum(same));
+    count(group.tally, weight * sum(same));
     if (group.examples.length < MAX_EXAMPLES && !group.examples.some((each) => isAlike(each, sample)))
       group.examples.push(exampleOf(sample));
   }

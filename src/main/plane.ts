@@ -72,7 +72,7 @@ export function makePlane(gateway: PlaneSource): AdminPlane {
   let comparing = false;
   return {
     version,
-    permits: settings.admin,
+    permits: { ...settings.admin, ui: settings.ui.enabled },
     configStatus: () => redactAll(gateway.status) as ConfigStatus,
     overview() {
       const { records } = gateway;

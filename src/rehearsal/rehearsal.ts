@@ -2,6 +2,7 @@
  * Explains a request by rehearsing it: the data plane itself reads, matches and answers it, on connections that exist in memory only.
  * Nothing reaches a network, and buckets, counters and logs are the rehearsal's own.
  */
+import { performance } from "node:perf_hooks";
 import { Networks } from "../base/ip-address.ts";
 import { LogOutput } from "../base/log.ts";
 import { parseLogFilter } from "../base/log-filter.ts";

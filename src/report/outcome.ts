@@ -9,13 +9,14 @@ import { duration, harmless, milliseconds } from "./text.ts";
 /** The outcome of a trace: the request, how it ended, and what decided that. */
 
 const RUNNING = "still running";
+const END_LOST = "end not seen";
 
 interface TraceOutcome {
   /** `GET http://shop.example/api` or `tcp connection from 10.0.0.1:5000`; empty until the request's head is known. */
   readonly request: string;
   /**
    * The final status, with that of a gRPC call (`200, grpc-status 14 (UNAVAILABLE)`); `closed` for a connection without requests;
-   * `still running` if the trace ended first; `200 streaming` or `open` for a stream that lasts. Empty while any other request runs, or
+   * `still running` if the trace ended first; `end not seen` if the last events were dropped; `200 streaming` or `open` for a stream that lasts. Empty while any other request runs, or
    * if there was no response.
    */
   readonly status: string;
@@ -40,8 +41,7 @@ export function outcomeOf(rows: readonly Row[]): TraceOutcome {
   const decision = finished === undefined ? undefined : decisionOf(own, finished, route);
   return {
     request: harmless(requestOf(own) || (finished === undefined ? "" : "a request that could not be read")),
-    status:
-      finished !== undefined ? statusOf(own, finished) : last("traceEnded") !== undefined ? RUNNING : streaming(own),
+    status: finished === undefined ? unfinished(own) : statusOf(own, finished),
     duration: end === undefined ? "" : duration(end),
     route: harmless(route === undefined ? "" : selectedName(route.message)),
     why: harmless(
@@ -50,13 +50,13 @@ export function outcomeOf(rows: readonly Row[]): TraceOutcome {
         : [decision.text, retriesOf(own)].filter(Boolean).join(", "),
     ),
     decider: decision?.row,
-    severity: finished?.severity ?? "info",
+    severity: (finished ?? last("endLost"))?.severity ?? "info",
   };
 }
 
 /** The outcome on one line. */
 export function outcomeLine({ request, status, duration: took, route, why: reason }: TraceOutcome): string {
-  const time = took === "" ? "" : `${status === RUNNING ? "after" : "in"} ${took}`;
+  const time = took === "" ? "" : `${[RUNNING, END_LOST].includes(status) ? "after" : "in"} ${took}`;
   const end = [status === "" ? "no response" : status, time].filter(Boolean).join(" ");
   const parts = [`${request} → ${end}`.trim(), route === "" ? "" : `route ${route}`, reason];
   return parts.filter(Boolean).join(" · ");
@@ -83,6 +83,13 @@ function retriesOf(rows: readonly Row[]): string {
   const retries = rows.filter(({ message }) => message.type === "backendCallStart").length - 1;
   if (retries < 1) return "";
   return retries === 1 ? "after 1 retry" : `after ${retries} retries`;
+}
+
+/** Of a request without its last event. */
+function unfinished(rows: readonly Row[]): string {
+  const types = rows.map(({ message }) => message.type);
+  if (types.includes("endLost")) return END_LOST;
+  return types.includes("traceEnded") ? RUNNING : streaming(rows);
 }
 
 /** Of a stream that has lasted long enough for an event of its progress. */

@@ -16,7 +16,8 @@ export function decidedBy({ error, status, reason, slow, decider, grpcStatus }: 
 
 /** The method; for connections and sessions, their protocol; `-` if the request could not be read. */
 export function methodOf({ method, kind, version }: RequestRecord): string {
-  return method ?? (kind === "unreadable" ? "-" : version) ?? "";
+  // Of a request that could not be read, the method is empty.
+  return method || (kind === "unreadable" ? "-" : (version ?? ""));
 }
 
 /** Host and path, with `…` if the path was longer than a record has room for. */

@@ -27,6 +27,7 @@ const LABELS: Readonly<Record<string, string>> = {
   messagesUnreadable: "Messages",
   traceEnded: "Trace End",
   dropped: "Dropped",
+  endLost: "Dropped",
 };
 
 /** The width of the longest label in columns. */
@@ -65,6 +66,7 @@ const SUMMARIES: Readonly<Record<string, Summary>> = {
     `too many to show: ${messagesOf(received)} received, ${messagesOf(sent)} sent`,
   messagesUnreadable: ({ direction, reason }) => `not readable in what was ${textOf(direction)}: ${textOf(reason)}`,
   traceEnded: (message) => textOf(message.reason),
+  endLost: () => "the last events of this request were not read in time",
   dropped: (message) => `${textOf(message.count)} events lost: the reader was too slow`,
 };
 

@@ -49,8 +49,27 @@ test("long events fill the list sooner, and a request does not keep events witho
   assert.ok(grown.length <= 65 * MIB);
 });
 
+test("a stream that goes on makes room for its newest messages, and keeps what came before them", () => {
+  const message = (i: number) => event(1, 50 + (i % 7), { type: "streamMessage", number: i });
+  let list = withEvent(NO_REQUESTS, event(1), false);
+  for (let i = 1; i <= 5000; i++) list = withEvent(list, message(i), false);
+  const { events = [], lengths = [], length, omitted } = list.requests[0] ?? {};
+  const messages = events.map((each) => each.message as { readonly type: string; readonly number?: number });
+  assert.equal(messages[0]?.type, "requestStarted");
+  const shown = messages.slice(1).map(({ number }) => number);
+  assert.deepEqual(
+    shown,
+    Array.from(shown, (_, index) => 5000 - shown.length + 1 + index),
+    "the last ones, without a gap",
+  );
+  assert.ok(shown.length >= 400 && shown.length < 1000);
+  assert.equal(omitted, 5000 - shown.length);
+  const sum = lengths.reduce((total, each) => total + each, 0);
+  assert.deepEqual([length, list.length, lengths.length], [sum, sum, events.length]);
+});
+
 const requestOf = (...args: Parameters<typeof eventsOf>) => {
-  return { number: 1, pod: "web-7d4b9", events: eventsOf(...args), length: 0, omitted: 0 };
+  return { number: 1, pod: "web-7d4b9", events: eventsOf(...args), lengths: [], length: 0, omitted: 0 };
 };
 
 test("a request is listed with its time, path, status, duration and what decided", () => {
@@ -64,6 +83,9 @@ test("a request is listed with its time, path, status, duration and what decided
   assert.equal(factsOf(requestOf(1, { path: "/" })).why, "route api", "of one that succeeds, the route");
   const running = { ...requestOf(1, { path: "/x" }), events: eventsOf(1, { path: "/x" }).slice(0, 3) };
   assert.deepEqual([factsOf(running).what, factsOf(running).status], ["GET /x", "…"]);
+  const lost = { eventEnd: null, severity: "warn", message: { type: "endLost" } };
+  const { status: unknown, severity: warned } = factsOf({ ...running, events: [...running.events, lost] });
+  assert.deepEqual([unknown, warned], ["?", "warn"], "not as one that continues");
 });
 
 test("a failed gRPC call has its code as status, a connection without requests is closed", () => {

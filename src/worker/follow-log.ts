@@ -9,12 +9,26 @@ export interface Position {
   readonly event: number;
   /** Requests whose last event is before it. */
   readonly ended: number;
+  /** Requests whose first event is before it: those with numbers up to this one. */
+  readonly begun: number;
+}
+
+const BEGINNING: Position = { event: 0, ended: 0, begun: 0 };
+
+/** What an event says about the requests of its stream. */
+interface Added {
+  /** The requests that end with it, by number. */
+  readonly ended: readonly number[];
+  /** The highest number of a request so far. */
+  readonly begun: number;
+  /** How many events it stands for, if it says that others are missing. */
+  readonly events?: number | undefined;
 }
 
 /** What follows a position. */
 export interface Passage {
-  /** Events at the beginning that are not kept any more, and how many of them were the last of their request. */
-  readonly missing: { readonly events: number; readonly ended: number };
+  /** Events at the beginning that are not kept any more, how many of them were the last of their request, and which requests had begun before. */
+  readonly missing: { readonly events: number; readonly ended: number; readonly endedOf: readonly number[] };
   /** In front of `events`. */
   readonly start: Position;
   /** Each with the position behind it. */
@@ -35,8 +49,10 @@ export class FollowLog {
   /** Entries at the beginning that have been removed. */
   #removed = 0;
   #length = 0;
-  #start: Position = { event: 0, ended: 0 };
-  #end: Position = { event: 0, ended: 0 };
+  #start: Position = BEGINNING;
+  #end: Position = BEGINNING;
+  /** The numbers of all requests that have ended, in this order, of events that are not kept too: 8 MB for the million that a stream can have. */
+  readonly #ended: number[] = [];
 
   constructor(maxLength = MAX_LENGTH) {
     this.#maxLength = maxLength;
@@ -47,28 +63,28 @@ export class FollowLog {
     return this.#end;
   }
 
-  /**
-   * Adds an event, with which so many requests end. The oldest ones make room for it. `events`: how many it stands for, if it says that others
-   * are missing.
-   */
-  add(json: string, ended: number, events = 1): void {
-    this.#end = { event: this.#end.event + events, ended: this.#end.ended + ended };
+  /** Adds an event. The oldest ones make room for it. */
+  add(json: string, { ended, begun, events = 1 }: Added): void {
+    this.#ended.push(...ended);
+    this.#end = { event: this.#end.event + events, ended: this.#ended.length, begun };
     this.#entries.push({ json, position: this.#end });
     this.#length += json.length;
     while (this.#length > this.#maxLength && this.#entries.length - this.#removed > 1) this.#removeFirst();
   }
 
   /** Whether the stream has been at this position. What is not kept any more, it believes. */
-  has({ event, ended }: Position): boolean {
-    if (event < this.#start.event) return ended <= this.#start.ended;
+  has({ event, ended, begun }: Position): boolean {
+    if (event < this.#start.event) return ended <= this.#start.ended && begun <= this.#start.begun;
     const known = event === this.#start.event ? this.#start : this.#entries[this.#indexAfter(event) - 1]?.position;
-    return known?.event === event && known.ended === ended;
+    return known?.event === event && known.ended === ended && known.begun === begun;
   }
 
   /** What follows `position`, up to about `maxLength` characters. */
   after(position: Position, maxLength: number): Passage {
     const start = position.event < this.#start.event ? this.#start : position;
-    const missing = { events: start.event - position.event, ended: start.ended - position.ended };
+    const ended = this.#ended.slice(position.ended, start.ended);
+    const endedOf = ended.filter((request) => request <= position.begun);
+    const missing = { events: start.event - position.event, ended: ended.length, endedOf };
     const events: Entry[] = [];
     let length = 0;
     for (let index = this.#indexAfter(start.event); length < maxLength; index++) {

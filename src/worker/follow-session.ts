@@ -27,9 +27,9 @@ type EndReason = "count" | "time" | "shutdown";
 type FollowNotice =
   /**
    * So many events are missing here, the last ones of so many requests among them: the reader was too slow, or away for too long, the gateway
-   * was too busy, or a worker has died.
+   * was too busy, or a worker has died. `ended`: those of the requests that had begun before, by number.
    */
-  | { readonly type: "dropped"; readonly count: number; readonly requests: number }
+  | { readonly type: "dropped"; readonly count: number; readonly requests: number; readonly ended: readonly number[] }
   /** `unfinished`: requests that it served and that were shown already. What was held for `where` is lost with it. */
   | { readonly type: "workerDied"; readonly worker: string; readonly unfinished: number; readonly held: boolean }
   /** The last event. `unfinished`: requests that continue. */
@@ -40,6 +40,7 @@ type FollowNotice =
       readonly unfinished: number;
     };
 
+const NONE: readonly number[] = [];
 /** Milliseconds that a stream waits for its reader to come back. */
 const UNREAD_MS = 10_000;
 /** Characters that are written at once. */
@@ -140,7 +141,7 @@ export class FollowSession {
         const [start, end] = [at + "{".length, at + length];
         at = end;
         if (number !== undefined)
-          this.#add(`{"request":${number},${text.slice(start, end)}`, ended && left === 0 ? 1 : 0);
+          this.#add(`{"request":${number},${text.slice(start, end)}`, ended && left === 0 ? [number] : NONE);
       }
       if (ended) from.open.delete(request);
     }
@@ -157,9 +158,9 @@ export class FollowSession {
     for (const number of from.open.values()) {
       const message = { type: "requestFinished", status: null, error: "the worker that served the request has died" };
       const event = { request: number, eventStart: null, eventEnd: 0, severity: "error", message };
-      this.#add(JSON.stringify(event), 1);
+      this.#add(JSON.stringify(event), [number]);
     }
-    this.#add(notice({ type: "workerDied", worker: `worker-${worker}`, unfinished, held: this.#held }), 0);
+    this.#add(notice({ type: "workerDied", worker: `worker-${worker}`, unfinished, held: this.#held }), NONE);
     this.#pump();
     this.#endIfEnough();
   }
@@ -199,13 +200,14 @@ export class FollowSession {
 
   /** Counts what has not arrived, with the requests of which nothing has. */
   #lost(from: FromWorker, { events, begun, inProgress }: LostEvents): void {
-    let ended = 0;
+    const ended: number[] = [];
     const goOn = new Set(inProgress);
-    for (const request of from.open.keys())
+    for (const [request, number] of from.open)
       if (!goOn.has(request)) {
         from.open.delete(request);
-        ended++;
+        ended.push(number);
       }
+    const all = [...ended];
     let gone = begun;
     for (const request of inProgress)
       if (!from.open.has(request)) {
@@ -213,9 +215,12 @@ export class FollowSession {
         gone--;
       }
     from.begun += gone;
-    for (; gone > 0; gone--) if (this.#numberOfNew() !== undefined) ended++;
+    for (; gone > 0; gone--) {
+      const number = this.#numberOfNew();
+      if (number !== undefined) all.push(number);
+    }
     from.events += events;
-    if (events > 0) this.#add(notice({ type: "dropped", count: events, requests: ended }), ended, events);
+    if (events > 0) this.#add(notice({ type: "dropped", count: events, requests: all.length, ended }), all, events);
   }
 
   get #unfinished(): number {
@@ -230,7 +235,7 @@ export class FollowSession {
 
   #end(reason: EndReason): void {
     if (this.#over) return;
-    this.#add(notice({ type: "followEnded", reason, requests: this.#requests, unfinished: this.#unfinished }), 0);
+    this.#add(notice({ type: "followEnded", reason, requests: this.#requests, unfinished: this.#unfinished }), NONE);
     this.#stop();
     this.#pump();
   }
@@ -243,8 +248,9 @@ export class FollowSession {
     this.#events.onEnd();
   }
 
-  #add(json: string, ended: number, events?: number): void {
-    if (!this.#over) this.#log.add(json, ended, events);
+  /** `ended`: the requests that end with it; `events`: how many are missing, if it says that. */
+  #add(json: string, ended: readonly number[], events?: number): void {
+    if (!this.#over) this.#log.add(json, { ended, begun: this.#requests, events });
   }
 
   /** Writes as much as the reader has room for, and ends it behind the last event. */
@@ -255,7 +261,8 @@ export class FollowSession {
       const { missing, events, start, end } = this.#log.after(this.#position, WRITE_LENGTH);
       const written = events.map((event) => ({ json: event.json, id: this.#idOf(event.position) }));
       if (missing.events > 0) {
-        const dropped = { type: "dropped", count: missing.events, requests: missing.ended } as const;
+        const { events: count, ended: requests, endedOf: ended } = missing;
+        const dropped = { type: "dropped", count, requests, ended } as const;
         written.unshift({ json: notice(dropped), id: this.#idOf(start) });
       }
       if (!reader.events(written)) return;
@@ -264,8 +271,8 @@ export class FollowSession {
     if (this.#over) reader.end();
   }
 
-  #idOf({ event, ended }: Position): string {
-    return `${this.name}-${event}-${ended}`;
+  #idOf({ event, ended, begun }: Position): string {
+    return `${this.name}-${event}-${ended}-${begun}`;
   }
 }
 
@@ -281,8 +288,8 @@ interface FollowEvents {
 
 /** The position behind the event with this id, if it is one of the stream `name`. */
 export function positionOf(id: string, name: string): Position | undefined {
-  const [, stream, event, ended] = /^([0-9a-f]+)-(\d{1,10})-(\d{1,7})$/.exec(id) ?? [];
-  return stream === name ? { event: Number(event), ended: Number(ended) } : undefined;
+  const [, stream, event, ended, begun] = /^([0-9a-f]+)-(\d{1,10})-(\d{1,7})-(\d{1,7})$/.exec(id) ?? [];
+  return stream === name ? { event: Number(event), ended: Number(ended), begun: Number(begun) } : undefined;
 }
 
 function missingFrom({ events, begun }: FromWorker, produced: Produced): Produced {

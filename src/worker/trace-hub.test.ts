@@ -265,7 +265,7 @@ test("an id of another stream, or that this one has never given, is not resumed"
   await hub.follow(FOLLOW, reader);
   hub.workerDied(0, new FollowCounters());
   const [name] = reader.id.split("-");
-  for (const id of ["", "x", "0-1-0", `${name}-99-0`, `${name}-1-1`, `${name}--1-0`])
+  for (const id of ["", "x", "0-1-0-0", `${name}-99-0-0`, `${name}-1-1-0`, `${name}-1-0-1`, `${name}--1-0-0`])
     assert.throws(() => hub.resume(id, new FollowReader()), StreamGone, id);
 });
 
@@ -322,7 +322,7 @@ test("what a slow follower misses is counted, and the end waits for it", async (
   assert.equal(reader.ended, false);
   assert.deepEqual(reader.seen, ["1 a"]);
   reader.drain(2);
-  assert.deepEqual(reader.seen.slice(1), ['- dropped {"count":2,"requests":1}', "2 a", "2 b", END]);
+  assert.deepEqual(reader.seen.slice(1), ['- dropped {"count":2,"requests":1,"ended":[1]}', "2 a", "2 b", END]);
   assert.equal(reader.ended, true);
 });
 
@@ -336,7 +336,7 @@ test("what a worker had no room for is said in front of what follows, and its re
   hub.deliverFollowed(1, 0, { ...batchOf(1, [event("z")], true), lost });
   hub.deliverFollowed(1, 0, batchOf(4, [event("z")], true));
   hub.deliverFollowed(1, 0, batchOf(6, [event("a")], true));
-  const dropped = '- dropped {"count":20,"requests":3}';
+  const dropped = '- dropped {"count":20,"requests":3,"ended":[2]}';
   const end = END.replace("2", "6");
   assert.deepEqual(reader.seen, ["1 a", "2 a", dropped, "1 z", "3 z", "6 a", end]);
 });
@@ -353,7 +353,7 @@ test("what a dead worker had produced and not sent is counted, with requests of 
   hub.workerDied(0, counters);
   hub.deliverFollowed(1, 1, batchOf(1, [event("a")], true));
   const said = [
-    '- dropped {"count":8,"requests":2}',
+    '- dropped {"count":8,"requests":2,"ended":[]}',
     "1 requestFinished",
     '- workerDied {"worker":"worker-0","unfinished":1,"held":false}',
   ];

@@ -76,8 +76,8 @@ export interface AdminPlane {
   /** Begins the graceful shutdown and returns at once. */
   shutdown(): void;
   readonly version: string;
-  /** `config.admin`: what clients may do besides reading. */
-  readonly permits: { readonly reveal: boolean; readonly quit: boolean };
+  /** `config.admin`: what clients may do besides reading; `config.ui`: whether there is a web view. */
+  readonly permits: { readonly reveal: boolean; readonly quit: boolean; readonly ui: boolean };
 }
 
 /** A configuration, and the samples by which to judge it. */

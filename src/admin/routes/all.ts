@@ -8,12 +8,16 @@ import { requestRoutes } from "./requests.ts";
 import type { AdminRoute } from "./route.ts";
 import { sampleRoutes } from "./samples.ts";
 import { traceRoutes } from "./trace.ts";
+import { uiRoutes } from "./ui.ts";
 
 const indexRoute: AdminRoute = {
   path: "/",
   methods: ["GET"],
-  summary: "this list",
-  handle: ({ plane }) => {
+  summary: "this list; browsers are sent to the web view",
+  handle: ({ plane, headers }) => {
+    // A browser asks for a page; other clients take anything.
+    if (plane.permits.ui && /\btext\/html\b/.test(headers.accept ?? ""))
+      return textReply(302, "", { location: "ui/", vary: "Accept" });
     const rows = ADMIN_ROUTES.map(({ path, methods, summary }) => [methods.join(", "), path, summary] as const);
     const lines = rows.map(([methods, path, summary]) => `${methods.padEnd(9)} ${path.padEnd(21)} ${summary}\n`);
     return textReply(200, `tracegate ${plane.version} admin server\n\n${lines.join("")}`);
@@ -55,4 +59,5 @@ export const ADMIN_ROUTES: readonly AdminRoute[] = [
   ...loggingRoutes,
   ...processRoutes,
   ...profileRoutes,
+  ...uiRoutes,
 ];

@@ -57,6 +57,61 @@ test("a request that continues at the end is shown as far as it has come", async
   assert.equal(out, "04:05:06.789  #1  GET http://a.test/a → still running after 2 ms\n");
 });
 
+test("a request whose end was dropped is shown when that is known, and not as one that continues", async () => {
+  const dropped = event(null, "dropped", { count: 3, requests: 2, ended: [1, 7] });
+  const { out, err } = await print(from(undefined, started(1, "/a"), started(2, "/b"), dropped, finished(2), ended()));
+  assert.deepEqual(out.split("\n"), [
+    "04:05:06.789  #1  GET http://a.test/a → end not seen after 2 ms",
+    "04:05:06.789  #2  GET http://a.test/b → 200 in 2 ms",
+    "",
+  ]);
+  assert.match(err, /3 events are missing/);
+});
+
+test("messages have a line of their own while their stream is open", async () => {
+  const none = { messages: 0, bytes: 0 };
+  const { out } = await print(
+    from(
+      undefined,
+      started(1, "/chat"),
+      event(1, "streamMessage", { direction: "received", number: 1, bytes: 5, opcode: "text" }),
+      event(1, "streamMessage", { direction: "sent", number: 7, bytes: 90, compressed: true }),
+      event(1, "streamMessage", { direction: "sent", number: 8, bytes: 2, opcode: "close", closeCode: 1000 }),
+      event(1, "messagesOmitted", { received: none, sent: { messages: 40, bytes: 1000 } }),
+      event(1, "messagesUnreadable", { direction: "sent", reason: "a frame has reserved bits" }),
+      ended(),
+    ),
+  );
+  const lines = [
+    "received 1: text, 5 B",
+    "sent 7: 90 B, compressed",
+    "sent 8: close 1000, 2 B",
+    "too many to show: 0 (0 B) received, 40 (1000 B) sent",
+    "not readable in what was sent: a frame has reserved bits",
+  ].map((line) => `04:05:06.789  #1  after 2 ms: ${line}`);
+  assert.deepEqual(out.split("\n"), [
+    ...lines,
+    "04:05:06.789  #1  GET http://a.test/chat → still running after 2 ms",
+    "",
+  ]);
+});
+
+test("requests of a pod whose stream breaks have no end, those of others go on", async () => {
+  const { out } = await print([
+    ...from("web-1", started(1, "/a")),
+    ...from("web-11", started(1, "/b")),
+    ...from("web-1", new Error("connection lost")),
+    ...from("web-11", finished(1), ended()),
+  ]);
+  assert.deepEqual(
+    out
+      .trimEnd()
+      .split("\n")
+      .map((line) => line.slice(line.indexOf("#"))),
+    ["#1  web-1  GET http://a.test/a → end not seen after 2 ms", "#2  web-11  GET http://a.test/b → 200 in 2 ms"],
+  );
+});
+
 test("requests of several pods have one numbering, and together the count that was asked for", async () => {
   const pods = () => [
     ...from("web-1", started(1, "/a")),

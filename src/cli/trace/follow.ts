@@ -1,11 +1,15 @@
 /** Prints followed requests, of one proxy or of all replicas of a Gateway. */
 import { counted } from "../../base/counted.ts";
-import type { Fields } from "../../base/fields.ts";
+import { type Fields, fieldsOf } from "../../base/fields.ts";
 import { startTimeOf } from "../../report/fields.ts";
 import { outcomeLine, outcomeOf } from "../../report/outcome.ts";
-import { rowsOf } from "../../report/rows.ts";
+import { rowOf, rowsOf } from "../../report/rows.ts";
+import { duration } from "../../report/text.ts";
 import { type Context, write } from "../runner/context.ts";
 import { type FollowedOutput, followed } from "./followed.ts";
+
+/** In place of the last event of a request. */
+const RUNNING: Fields = { eventStart: null, eventEnd: null, severity: "info", message: { type: "traceEnded" } };
 
 interface Open {
   readonly number: number;
@@ -15,7 +19,7 @@ interface Open {
 
 /**
  * Prints what the proxies stream until that ends, or `count` requests of all proxies together: as text, a line for each request at its
- * end; as JSON, a line for each event, with the name of the pod. Requests are numbered across proxies. Standard error says what is missing.
+ * end and for each message of a WebSocket or gRPC call when it passes; as JSON, a line for each event, with the name of the pod. Requests are numbered across proxies. Standard error says what is missing.
  * @throws CliError if the stream of the only proxy breaks or ends early
  */
 export async function printFollowed(
@@ -24,17 +28,22 @@ export async function printFollowed(
   context: Context,
 ): Promise<void> {
   const open = new Map<number, Open>();
-  const line = ({ number, pod, events }: Open): Promise<void> => {
+  const print = ({ number, pod, events }: Open, text: string): Promise<void> => {
     // The time as in the record of the request.
     const words = [startTimeOf(events).slice(11, 23) || "-", `#${number}`, ...(pod === undefined ? [] : [pod])];
-    return write(context.stdout, `${[...words, outcomeLine(outcomeOf(rowsOf(events)))].join("  ")}\n`);
+    return write(context.stdout, `${[...words, text].join("  ")}\n`);
   };
+  const line = (request: Open): Promise<void> => print(request, outcomeLine(outcomeOf(rowsOf(request.events))));
   for await (const item of followed(streams, count)) {
     if (context.signal.aborted) return;
     if (item.kind === "progress") await write(context.stderr, `${item.text}\n`);
     else if (item.kind === "notice") {
       if (json) await write(context.stdout, `${inPod(item.raw, item.event, item.pod)}\n`);
       else if (item.text !== undefined) await write(context.stderr, `${item.text}\n`);
+    } else if (item.kind === "lost") {
+      const request = open.get(item.number);
+      open.delete(item.number);
+      if (request !== undefined) await line({ ...request, events: [...request.events, item.event] });
     } else if (item.kind === "event") {
       const { number, pod, event, raw, last } = item;
       if (json) {
@@ -43,17 +52,27 @@ export async function printFollowed(
       }
       const request = open.get(number) ?? { number, pod, events: [] };
       open.set(number, request);
+      // Shown while its stream is open. They are not kept: there can be any number of them, and they do not decide an outcome.
+      if (isOfMessages(event)) {
+        const { end, summary } = rowOf(event, undefined);
+        await print(request, `after ${duration(end ?? 0)}: ${summary}`);
+        continue;
+      }
       request.events.push(event);
       if (!last) continue;
       open.delete(number);
       await line(request);
     } else {
-      const running = { eventStart: null, eventEnd: null, severity: "info", message: { type: "traceEnded" } };
-      for (const each of open.values()) await line({ ...each, events: [...each.events, running] });
+      for (const each of open.values()) await line({ ...each, events: [...each.events, RUNNING] });
       if (!json) await write(context.stderr, `${counted(item.requests, "request")} followed\n`);
       if (item.failure !== undefined) throw item.failure;
     }
   }
+}
+
+function isOfMessages(event: Fields): boolean {
+  const { type } = fieldsOf(event.message);
+  return type === "streamMessage" || type === "messagesOmitted" || type === "messagesUnreadable";
 }
 
 function inPod(raw: string, event: Fields, pod: string | undefined): string {

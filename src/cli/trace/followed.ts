@@ -20,6 +20,8 @@ export async function* ofOne(events: AsyncGenerator<FollowedItem>): AsyncGenerat
   }
 }
 
+const END_LOST: Fields = { eventStart: null, eventEnd: null, severity: "warn", message: { type: "endLost" } };
+
 /** What arrives while requests are followed. `pod` is that of `FollowedOutput`. */
 export type Followed =
   | {
@@ -32,6 +34,8 @@ export type Followed =
       /** The last event of its request. */
       readonly last: boolean;
     }
+  /** The last events of this request were dropped; `event` says so in their place. */
+  | { readonly kind: "lost"; readonly number: number; readonly pod: string | undefined; readonly event: Fields }
   /** An event of no request. `text`: what is missing, with the pod; undefined if nothing is. */
   | {
       readonly kind: "notice";
@@ -51,10 +55,15 @@ export async function* followed(streams: AsyncIterable<FollowedOutput>, count: n
   let early = true;
   let requests = 0;
   let failure: unknown;
+  // Each pod would continue up to its own limit.
+  const isEnough = (pod: string | undefined) => pod !== undefined && requests === count && open.size === 0;
   for await (const { pod, record, error } of streams) {
     if (record === undefined) {
       if (pod === undefined) failure = error;
-      else yield { kind: "progress", text: `${at(pod)}${describe(error)}` };
+      else {
+        yield { kind: "progress", text: `${at(pod)}${describe(error)}` };
+        for (const key of open.keys()) if (key.startsWith(keyOf(pod, ""))) yield* lose(open, key, pod);
+      }
       continue;
     }
     if (record.kind === "progress") {
@@ -66,9 +75,13 @@ export async function* followed(streams: AsyncIterable<FollowedOutput>, count: n
     if (typeof event.request !== "number") {
       if (message.type === "followEnded" && (message.reason !== "shutdown" || pod !== undefined)) early = false;
       yield { kind: "notice", pod, event, raw, text: missingText(message, pod) };
+      // Of other versions of the gateway, it has no list.
+      const ended = message.type === "dropped" && Array.isArray(message.ended) ? message.ended : [];
+      for (const request of ended) yield* lose(open, keyOf(pod, String(request)), pod);
+      if (isEnough(pod)) break;
       continue;
     }
-    const key = `${pod} ${event.request}`;
+    const key = keyOf(pod, String(event.request));
     let number = open.get(key);
     if (number === undefined) {
       if (requests === count) continue;
@@ -78,10 +91,20 @@ export async function* followed(streams: AsyncIterable<FollowedOutput>, count: n
     const last = message.type === "requestFinished" || message.type === "traceEnded";
     if (last) open.delete(key);
     yield { kind: "event", number, pod, event, raw, last };
-    // Each pod would continue up to its own limit.
-    if (last && pod !== undefined && requests === count && open.size === 0) break;
+    if (last && isEnough(pod)) break;
   }
   yield { kind: "end", requests, failure: failure ?? (early && requests < count ? endedEarly() : undefined) };
+}
+
+function keyOf(pod: string | undefined, request: string): string {
+  return `${pod} ${request}`;
+}
+
+function* lose(open: Map<string, number>, key: string, pod: string | undefined): Generator<Followed> {
+  const number = open.get(key);
+  if (number === undefined) return;
+  open.delete(key);
+  yield { kind: "lost", number, pod, event: END_LOST };
 }
 
 function endedEarly(): CliError {

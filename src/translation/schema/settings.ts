@@ -85,6 +85,15 @@ export const settings = z
       })
       .prefault({})
       .describe("What clients of the admin API may do, through the admin server and through `internal` backends."),
+    ui: z
+      .strictObject({
+        enabled: z
+          .boolean()
+          .default(true)
+          .describe("Whether the admin server has the [web view](ui.md) under `/ui/`. false: it gets 403."),
+      })
+      .prefault({})
+      .describe("The web view at the admin server."),
     statsAddr: listenAddress
       .optional()
       .describe("Address of the metrics server. Default: port 15020 on all addresses."),

@@ -87,6 +87,10 @@ function followActions(item: Followed): FollowAction[] {
       const { request: _, ...event } = item.event;
       return [{ type: "followed", event: { number, pod: harmless(pod), event, length: raw.length } }];
     }
+    case "lost": {
+      const { number, pod = "", event } = item;
+      return [{ type: "followed", event: { number, pod: harmless(pod), event, length: 0 } }];
+    }
     case "notice":
       return item.text === undefined ? [] : [{ type: "missing", text: harmless(item.text) }];
     case "progress":

@@ -9,7 +9,7 @@ export type Followed = Omit<TraceEvent, "message"> & {
   readonly message: TraceMessage | Notice;
 };
 type Notice =
-  | { readonly type: "dropped"; readonly count: number; readonly requests: number }
+  | { readonly type: "dropped"; readonly count: number; readonly requests: number; readonly ended: readonly number[] }
   | { readonly type: "workerDied"; readonly worker: string; readonly unfinished: number; readonly held: boolean }
   | { readonly type: "followEnded"; readonly reason: string; readonly requests: number; readonly unfinished: number };
 

@@ -2,7 +2,10 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import { after, before, suite, test } from "node:test";
 import { invoke } from "../../../src/cli/fixtures/invoke.ts";
+import type { TraceEvent } from "../../../src/trace/events.ts";
 import { proxyTo, TestGateway } from "../../helpers/gateway.ts";
+import { H2Client } from "../../helpers/h2-client.ts";
+import { byRequest, followed } from "./following.ts";
 import { admin, call, messageOf, rawClient, sequence, stateAt, traceOf, Upstream } from "./support.ts";
 
 const TOKEN = "x-tracegate-trace-token";
@@ -19,6 +22,34 @@ const REFUSED: readonly (readonly [string, number, RegExp, string])[] = [
   ["a large head", 431, /more than/, `GET / HTTP/1.1\r\n${HOST}x-large: ${"x".repeat(70_000)}\r\n\r\n`],
   ["a coding", 501, /transfer coding/, `POST / HTTP/1.1\r\n${HOST}Transfer-Encoding: gzip, chunked\r\n\r\n`],
   ["a version", 505, /HTTP\/1\.1/, `GET / HTTP/1.2\r\n${HOST}\r\n`],
+];
+
+/** The same over HTTP/2, as stream 1. A malformed request is reset, and 400 stands for that. */
+const REFUSED_OVER_HTTP2: readonly (readonly [
+  string,
+  number,
+  RegExp,
+  string | undefined,
+  (client: H2Client) => void,
+])[] = [
+  ["no path", 400, /:path/, "PROTOCOL_ERROR", (client) => client.headers(1, [":method", "GET", ":scheme", "http"])],
+  [
+    "a field of HTTP/1.1",
+    400,
+    /connection/,
+    "PROTOCOL_ERROR",
+    (client) => client.request(1, "GET", ["connection", "close"]),
+  ],
+  [
+    "a large body",
+    413,
+    /more than 1000 bytes/,
+    undefined,
+    (client) => client.request(1, "POST", ["content-length", "1001"]),
+  ],
+  ["a long target", 414, /too long/, undefined, (client) => client.request(1, "GET", [], `/${"x".repeat(9000)}`)],
+  ["a large head", 431, /too large/, undefined, (client) => client.request(1, "GET", ["x-large", "x".repeat(70_000)])],
+  ["an unknown protocol", 501, /websocket/, undefined, (client) => client.request(1, "CONNECT", [":protocol", "x"])],
 ];
 
 suite("traces of requests that the engine rejects", () => {
@@ -50,6 +81,28 @@ suite("traces of requests that the engine rejects", () => {
       assert.equal(finished.status, status);
       assert.match(finished.error ?? "", reason);
       assert.equal(events[1]?.severity, "error");
+    });
+
+  for (const [what, status, reason, reset, act] of REFUSED_OVER_HTTP2)
+    test(`over HTTP/2, ${what}: ${status} with the reason, in a trace and for a follower`, async () => {
+      const send = async (): Promise<void> => {
+        const client = await H2Client.connect(port);
+        act(client);
+        const response = await client.response(1);
+        if (reset === undefined) assert.equal(H2Client.status(response), status);
+        else assert.equal(response.reset, reset);
+        client.peer.end();
+      };
+      let traced: readonly TraceEvent[] = [];
+      const all = await followed(gateway, { count: 1 }, async () => {
+        traced = await traceOf(gateway, send);
+      });
+      for (const events of [traced, byRequest(all).get(1) ?? []]) {
+        assert.deepEqual(sequence(events), ["requestStarted", "requestFinished"]);
+        const finished = messageOf(events, "requestFinished");
+        assert.equal(finished.status, status);
+        assert.match(finished.error ?? "", reason);
+      }
     });
 
   test("a watcher with an expression does not match it: there is no request to evaluate", async () => {

@@ -1,0 +1,250 @@
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { createServer } from "node:http";
+import { createRequire } from "node:module";
+import type { AddressInfo } from "node:net";
+import { after, before, suite, type TestContext, test } from "node:test";
+import { bundleWebView } from "../../../scripts/bundle/web-view.ts";
+import { codeOf } from "../../../src/base/errors.ts";
+import { exchangeRaw } from "../../helpers/admin/raw-request.ts";
+import { Chromium, type Page } from "../../helpers/chromium.ts";
+import { TestGateway } from "../../helpers/gateway.ts";
+
+const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+/** The parser of requests refuses a bare `<` in a path, so these are markup for what decodes them. */
+const EVIL_PATH = "/admin/&lt;img&nbsp;src=x&nbsp;onerror=document.title='owned'&gt;%3Cscript%3E";
+/** In a link that somebody sends; the gateway takes no such id from a request. */
+const EVIL_ID = "<img/src=x/onerror=document.title='owned'>";
+const EVIL_PLACE = "#/r/evil-1";
+const PATIENCE_MS = 10_000;
+
+const backend = createServer((request, response) => {
+  response.statusCode = request.url?.startsWith("/broken") ? 502 : 200;
+  response.end("hello");
+});
+let gateway: TestGateway;
+let port: number;
+
+before(async () => {
+  // A run of all tests has it already, in the package.
+  await bundleWebView();
+  await new Promise<void>((resolve) => backend.listen(0, "127.0.0.1", resolve));
+  const backends = [{ host: `127.0.0.1:${(backend.address() as AddressInfo).port}` }];
+  const routes = [
+    {
+      name: "admin",
+      matches: [{ path: { pathPrefix: "/admin" } }],
+      policies: { authorization: { rules: [{ deny: 'request.path != "/admin/ok"' }] } },
+      backends,
+    },
+    { name: "shop", matches: [{ path: { pathPrefix: "/" } }], backends },
+  ];
+  gateway = await TestGateway.start({ binds: [{ port: 0, listeners: [{ name: "web", routes }] }] });
+  port = gateway.port();
+  for (let i = 0; i < 60; i++) await (await fetch(`http://127.0.0.1:${port}/cart/${i}`)).text();
+  await (await fetch(`http://127.0.0.1:${port}/broken`)).text();
+  // fetch would escape the path.
+  await exchangeRaw(
+    `127.0.0.1:${port}`,
+    `GET ${EVIL_PATH} HTTP/1.1\r\nhost: shop.example\r\nx-request-id: evil-1\r\nconnection: close\r\n\r\n`,
+  );
+});
+after(async () => {
+  await gateway.stop();
+  backend.close();
+});
+
+suite("files", () => {
+  const view = (path: string, headers: Readonly<Record<string, string>> = {}) =>
+    fetch(`${gateway.url("admin")}${path}`, { headers, redirect: "manual" });
+
+  test("browsers are sent to the view, other clients get the list", async () => {
+    const browser = await view("/", { accept: "text/html,application/xhtml+xml,*/*;q=0.8" });
+    assert.deepEqual([browser.status, browser.headers.get("location")], [302, "ui/"]);
+    assert.match(await (await view("/", { accept: "*/*" })).text(), /^tracegate .* admin server\n/);
+    assert.equal((await view("/ui")).headers.get("location"), "ui/");
+  });
+
+  test("the page runs nothing but its own file, and may not be embedded", async () => {
+    const page = await view("/ui/");
+    const policy = page.headers.get("content-security-policy") ?? "";
+    for (const part of ["default-src 'none'", "script-src 'self'", "frame-ancestors 'none'"])
+      assert.ok(policy.includes(part), part);
+    assert.ok(!policy.includes("unsafe"));
+    assert.equal(page.headers.get("x-content-type-options"), "nosniff");
+    assert.equal(page.headers.get("referrer-policy"), "no-referrer");
+    const text = await page.text();
+    assert.doesNotMatch(text, /<script>| on\w+=| style=|https?:/);
+    assert.match(text, /<noscript>[\s\S]*tgctl recent[\s\S]*<\/noscript>/);
+  });
+
+  test("files with a hash in their name are kept forever, the page is not; both come compressed to those who take it", async () => {
+    const [, script] = /src="(main-[0-9a-f]+\.js)"/.exec(await (await view("/ui/")).text()) ?? [];
+    const plain = await view(`/ui/${script}`, { "accept-encoding": "identity" });
+    const small = await view(`/ui/${script}`, { "accept-encoding": "br, gzip" });
+    assert.match(plain.headers.get("cache-control") ?? "", /immutable/);
+    assert.equal((await view("/ui/")).headers.get("cache-control"), "no-cache");
+    assert.deepEqual([plain.headers.get("content-encoding"), small.headers.get("content-encoding")], [null, "gzip"]);
+    assert.equal(await plain.text(), await small.text());
+    assert.equal(
+      (await view(`/ui/${script}`, { "accept-encoding": "gzip;q=0" })).headers.get("content-encoding"),
+      null,
+    );
+  });
+
+  test("no other file can be read", async () => {
+    for (const path of ["/ui/nothing.js", "/ui/..%2fpackage.json", "/ui/main.js.gz", "/ui/%2e%2e%2findex.html"])
+      assert.equal((await view(path)).status, 404, path);
+  });
+});
+
+test("config.ui.enabled: false shows no view", async () => {
+  await using off = await TestGateway.start({ config: { ui: { enabled: false } }, binds: [] });
+  assert.equal((await fetch(`${off.url("admin")}/ui/`)).status, 403);
+  const list = await fetch(`${off.url("admin")}/`, { headers: { accept: "text/html" } });
+  assert.match(await list.text(), /^tracegate /);
+});
+
+suite("in Chromium", () => {
+  let browser: Chromium | undefined;
+  before(async () => {
+    try {
+      browser = await Chromium.start();
+    } catch (error) {
+      if (codeOf(error) !== "ENOENT") throw error;
+    }
+  });
+  after(() => browser?.[Symbol.asyncDispose]());
+
+  /** A page at a place of the view; undefined, and the test is skipped, without a Chromium. */
+  async function open(t: TestContext, hash: string, sizes: Partial<Look> = {}): Promise<Page | undefined> {
+    if (browser === undefined) {
+      t.skip("no chromium on the PATH");
+      return undefined;
+    }
+    const page = await browser.page();
+    const { scheme, width } = { scheme: "light", width: 1600, ...sizes };
+    await page.send("Emulation.setEmulatedMedia", { features: [{ name: "prefers-color-scheme", value: scheme }] });
+    await page.send("Emulation.setDeviceMetricsOverride", { width, height: 600, deviceScaleFactor: 1, mobile: false });
+    await page.open(`${gateway.url("admin")}/ui/${hash}`);
+    return page;
+  }
+
+  test("the list and a request by keyboard alone", async (t) => {
+    const page = await open(t, "#/requests");
+    if (page === undefined) return;
+    await shows(page, "62 requests");
+    await shows(page, "following the newest");
+    for (const key of ["j", "j", "k"]) await press(page, key);
+    await shows(page, "standing still, 0 newer");
+    await (await fetch(`http://127.0.0.1:${port}/later`)).text();
+    await shows(page, "standing still, 1 newer");
+    assert.doesNotMatch(await textOf(page), /\/later/);
+    await press(page, "f");
+    await shows(page, "/later");
+    await press(page, "g");
+    await press(page, "j");
+    // The first of the list at the start, which is now the second.
+    await press(page, "Enter");
+    await shows(page, "route default/admin");
+    await shows(page, "authorization failed");
+    await shows(page, "gateway.yaml:");
+    await shows(page, 'request.path != "/admin/ok"');
+    assert.deepEqual(page.messages, []);
+  });
+
+  test("the end of the list has the focus when G is pressed, though most rows do not exist", async (t) => {
+    const page = await open(t, "#/requests");
+    if (page === undefined) return;
+    await shows(page, "requests");
+    await shows(page, "/cart/59");
+    const rows = await page.evaluate("document.querySelectorAll('.row').length");
+    assert.ok(Number(rows) < 50, `${rows} rows`);
+    await press(page, "G");
+    await until(page, "document.activeElement.textContent.includes('/cart/0')");
+  });
+
+  test("a filter is part of the address, and its mistakes are explained", async (t) => {
+    const page = await open(t, `#/requests?where=${encodeURIComponent("response.code == 502")}`);
+    if (page === undefined) return;
+    await shows(page, "/broken");
+    await shows(page, "1 request ");
+    await press(page, "/");
+    await until(page, "document.activeElement.type === 'search'");
+    await page.send("Input.insertText", { text: " &&" });
+    await press(page, "Enter");
+    await until(page, "document.querySelector('[role=alert]')?.textContent.startsWith('where: ')");
+    assert.match(String(await page.evaluate("location.hash")), /%26%26/);
+  });
+
+  test("what a client wrote is text, on each page", async (t) => {
+    for (const hash of ["#/", "#/requests", EVIL_PLACE]) {
+      const page = await open(t, hash);
+      if (page === undefined) return;
+      await shows(page, EVIL_PATH);
+      assert.equal(await page.evaluate("document.title"), "tracegate", hash);
+      assert.equal(await page.evaluate("document.querySelectorAll('main script, main img').length"), 0, hash);
+      assert.deepEqual(page.messages, [], hash);
+      const origins = new Set(page.requests.map((url) => new URL(url).origin));
+      assert.deepEqual([...origins], [gateway.url("admin")]);
+    }
+  });
+
+  test("an id without a record says so", async (t) => {
+    const page = await open(t, `#/r/${encodeURIComponent(EVIL_ID)}`);
+    if (page === undefined) return;
+    await until(page, "document.querySelector('[role=alert]')?.textContent.startsWith('no record of the request')");
+    await shows(page, EVIL_ID);
+    assert.equal(await page.evaluate("document.title"), "tracegate");
+  });
+
+  const pages = { "#/": "Failed or rejected", "#/requests": "/cart/59", [EVIL_PLACE]: "What decided" };
+  for (const [hash, text] of Object.entries(pages))
+    test(`${hash} in light and dark, narrow and wide: axe finds nothing, nothing is wider than the window`, async (t) => {
+      for (const scheme of ["light", "dark"] as const)
+        for (const width of [400, 1600]) {
+          const page = await open(t, hash, { scheme, width });
+          if (page === undefined) return;
+          await shows(page, text);
+          assert.equal(await page.evaluate("document.documentElement.scrollWidth > innerWidth"), false);
+          await page.evaluate(AXE);
+          const found = await page.evaluate(
+            "axe.run().then(({ violations }) => violations.map(({ id, nodes }) => id + ': ' + nodes[0].html))",
+          );
+          assert.deepEqual(found, [], `${hash} ${scheme} ${width}`);
+        }
+    });
+});
+
+interface Look {
+  readonly scheme: "light" | "dark";
+  readonly width: number;
+}
+
+function textOf(page: Page): Promise<string> {
+  return page.evaluate("document.body.textContent").then(String);
+}
+
+/** Waits until the page shows a text. */
+async function shows(page: Page, text: string): Promise<void> {
+  await until(page, `document.querySelector('#app').textContent.includes(${JSON.stringify(text)})`);
+}
+
+/** Waits until an expression is true on the page, looked at with each of its frames. */
+async function until(page: Page, expression: string): Promise<void> {
+  const found = await page.evaluate(`new Promise((resolve) => {
+    const end = performance.now() + ${PATIENCE_MS};
+    const look = () => (${expression}) ? resolve(true) : performance.now() > end ? resolve(false) : setTimeout(look, 10);
+    look();
+  })`);
+  assert.equal(found, true, `${expression}: the page shows ${await textOf(page)}`);
+}
+
+/** Presses and releases a key, then waits until the page has drawn. */
+async function press(page: Page, key: string): Promise<void> {
+  const text = key === "Enter" ? "\r" : key;
+  const code = key === "Enter" ? 13 : key.toUpperCase().charCodeAt(0);
+  await page.send("Input.dispatchKeyEvent", { type: "keyDown", key, text, windowsVirtualKeyCode: code });
+  await page.send("Input.dispatchKeyEvent", { type: "keyUp", key, windowsVirtualKeyCode: code });
+  await page.evaluate("new Promise((resolve) => requestAnimationFrame(() => setTimeout(resolve)))");
+}

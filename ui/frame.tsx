@@ -1,0 +1,45 @@
+import type { VNode } from "preact";
+import { PAGES, type Page } from "./pages/pages.ts";
+import { place } from "./place.ts";
+
+/** The navigation, and the page at the present place. */
+export function Frame(): VNode {
+  const at = place.value;
+  const page = PAGES.find(({ path }) =>
+    path.endsWith("/") && path !== "/" ? at.path.startsWith(path) : at.path === path,
+  );
+  return (
+    <div class="frame">
+      <header>
+        <strong>tracegate</strong>
+        <nav aria-label="Pages">
+          {PAGES.flatMap(({ path, name }) =>
+            name === undefined ? (
+              []
+            ) : (
+              <a key={path} href={`#${path}`} aria-current={page?.path === path ? "page" : undefined}>
+                {name}
+              </a>
+            ),
+          )}
+        </nav>
+      </header>
+      <main class={page?.full === true ? "full" : ""}>
+        {page === undefined ? <p class="problem">There is no page {at.path}.</p> : shown(page)}
+      </main>
+    </div>
+  );
+}
+
+function shown({ path, show: Shown }: Page): VNode {
+  const rest = decoded(place.value.path.slice(path.length));
+  return <Shown key={path.endsWith("/") ? rest : path} place={place.value} rest={rest} />;
+}
+
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}

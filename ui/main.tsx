@@ -1,0 +1,7 @@
+import { render } from "preact";
+import { Frame } from "./frame.tsx";
+import { followAddress } from "./place.ts";
+
+followAddress();
+const root = document.querySelector("#app");
+if (root !== null) render(<Frame />, root);

@@ -1,0 +1,28 @@
+/** The pages of the view. A new one is a file here and an entry in this list. */
+import type { ComponentType } from "preact";
+import type { Place } from "../place.ts";
+import { Overview } from "./overview.tsx";
+import { Request } from "./request.tsx";
+import { Requests } from "./requests.tsx";
+
+export interface Page {
+  /** Of the place; one that ends in `/` stands for all paths below it. */
+  readonly path: string;
+  /** In the navigation; absent: it has no entry. */
+  readonly name?: string;
+  /** It divides the window itself and scrolls its parts. */
+  readonly full?: true;
+  readonly show: ComponentType<PageProps>;
+}
+
+export interface PageProps {
+  readonly place: Place;
+  /** What follows the path of a page that ends in `/`, decoded; otherwise empty. */
+  readonly rest: string;
+}
+
+export const PAGES: readonly Page[] = [
+  { path: "/", name: "Overview", show: Overview },
+  { path: "/requests", name: "Requests", full: true, show: Requests },
+  { path: "/r/", show: Request },
+];

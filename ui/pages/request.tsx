@@ -1,0 +1,219 @@
+import { useSignal } from "@preact/signals";
+import type { VNode } from "preact";
+import { useEffect } from "preact/hooks";
+import type { RequestRecord } from "../../src/recorder/records.ts";
+import type { ExplainedOutcome, Explanation } from "../../src/rehearsal/explanation.ts";
+import { decidedBy, durationText, methodOf, statusOf, urlOf } from "../../src/report/recorded.ts";
+import { linesOf, SIGNS, type StepLine } from "../../src/report/step-lines.ts";
+import { AskError, ask } from "../ask.ts";
+import { curlOf } from "../curl.ts";
+import { toneOf } from "../parts/words.ts";
+import { hashOf } from "../place.ts";
+import type { PageProps } from "./pages.ts";
+
+/** What happened to one request, and what decided: the gateway explains its record. */
+export function Request({ rest: id }: PageProps): VNode {
+  const answer = useSignal<Explanation | undefined>(undefined);
+  const problem = useSignal<AskError | undefined>(undefined);
+  useEffect(() => {
+    const stop = new AbortController();
+    ask("/explain", { body: { id }, signal: stop.signal }).then(
+      (explanation) => {
+        answer.value = explanation;
+      },
+      (error: unknown) => {
+        if (!stop.signal.aborted)
+          problem.value = error instanceof AskError ? error : new AskError(String(error), false);
+      },
+    );
+    return () => stop.abort();
+  }, [id]);
+  if (problem.value !== undefined)
+    return (
+      <>
+        <h1>Request {id}</h1>
+        <p class="problem" role="alert">
+          {problem.value.message}
+        </p>
+        <p>
+          <a href={hashOf("/requests")}>All requests</a>
+        </p>
+      </>
+    );
+  const { record, outcomes, generation, alike = 1, omitted = 0 } = answer.value ?? { outcomes: [], generation: null };
+  if (record === undefined) return <h1 aria-busy="true">Request {id}</h1>;
+  return (
+    <article>
+      <Headline record={record} />
+      <Times record={record} />
+      {alike > 1 ? (
+        <p>
+          {alike} records have this id; this is the newest. <code>tgctl recent --id</code> lists all.
+        </p>
+      ) : null}
+      {record.generation === generation ? null : (
+        <p>
+          Configuration {record.generation} was in effect then; it is explained with {generation}, which is in effect
+          now.
+        </p>
+      )}
+      {omitted > 0 ? <p>What is not recorded leaves more ways open than are shown.</p> : null}
+      {outcomes.map((outcome, index) => (
+        <Outcome key={index} outcome={outcome} />
+      ))}
+      <h2>Record</h2>
+      <Facts record={record} />
+    </article>
+  );
+}
+
+/** What happened in one sentence: the request, how it ended, and what decided. */
+function Headline({ record }: { readonly record: RequestRecord }): VNode {
+  const { route, duration } = record;
+  const decided = decidedBy(record);
+  const curl = curlOf(record);
+  return (
+    <>
+      <h1>
+        <span class={toneOf(record)}>{statusOf(record)}</span> in {durationText(duration)}
+        {route === undefined ? null : (
+          <>
+            {" · route "}
+            <a href={hashOf("/requests", { route })}>{route}</a>
+          </>
+        )}
+        {decided === "" ? "" : ` · ${decided}`}
+      </h1>
+      <p class="mono">
+        {methodOf(record)} {urlOf(record)}
+      </p>
+      <p>
+        <Copy name="Copy link" text={location.href} />{" "}
+        {curl === undefined ? null : <Copy name="Copy as curl" text={curl} />}
+      </p>
+    </>
+  );
+}
+
+function Copy({ name, text }: { readonly name: string; readonly text: string }): VNode {
+  const done = useSignal("");
+  const copy = (): void => {
+    navigator.clipboard.writeText(text).then(
+      () => {
+        done.value = "copied";
+      },
+      () => {
+        done.value = text;
+      },
+    );
+  };
+  return (
+    <>
+      <button type="button" onClick={copy}>
+        {name}
+      </button>{" "}
+      <span role="status" class="quiet mono">
+        {done.value}
+      </span>
+    </>
+  );
+}
+
+/** How the time of the request was spent, if the record has it. */
+function Times({ record }: { readonly record: RequestRecord }): VNode | null {
+  const { beforeCall, untilAnswer, duration } = record;
+  if (beforeCall === undefined || untilAnswer === undefined || duration === 0) return null;
+  const after = Math.max(0, duration - beforeCall - untilAnswer);
+  const parts = [
+    ["before", beforeCall, "before the call"],
+    ["waiting", untilAnswer, "until the backend's head"],
+    ["after", after, "after it"],
+  ] as const;
+  return (
+    <figure style={{ margin: 0 }}>
+      <div class="times" aria-hidden="true">
+        {parts.map(([name, time]) => (
+          <span key={name} class={name} style={{ width: `${(100 * time) / duration}%` }} />
+        ))}
+      </div>
+      <figcaption class="quiet">
+        {parts.map(([, time, what]) => `${durationText(time)} ${what}`).join(" · ")}
+      </figcaption>
+    </figure>
+  );
+}
+
+function Facts({ record }: { readonly record: RequestRecord }): VNode {
+  const { time, worker, number, id, traceId, client, bind, listener, backend, endpoint, attempts, received, sent } =
+    record;
+  const facts: readonly (readonly [string, string | undefined])[] = [
+    ["began", time],
+    ["record", `${worker}-${number}`],
+    ["id", id],
+    ["trace", traceId],
+    ["client", client],
+    ["bind", bind],
+    ["listener", listener],
+    ["backend", backend],
+    ["endpoint", endpoint],
+    ["attempts", attempts === undefined ? undefined : String(attempts)],
+    ["bodies", `${received} B received, ${sent} B sent`],
+    ["kept", record.leftOut === undefined ? undefined : `${record.leftOut} later ones like this were not kept`],
+  ];
+  return (
+    <dl class="facts">
+      {facts.map(([name, value]) =>
+        value === undefined ? null : (
+          <>
+            <dt>{name}</dt>
+            <dd>{value}</dd>
+          </>
+        ),
+      )}
+    </dl>
+  );
+}
+
+function Outcome({ outcome: { needs = [], steps, given } }: { readonly outcome: ExplainedOutcome }): VNode {
+  const lacks = [...new Set(needs.map(({ what, supply }) => `${what}: ${supply}`))];
+  const follows = Object.entries(given).map(([name, value]) => `${name} = ${JSON.stringify(value)}`);
+  return (
+    <section>
+      <h2>What decided</h2>
+      {follows.length === 0 ? null : <p class="quiet">It follows that {follows.join(", ")}.</p>}
+      {lacks.length === 0 ? null : (
+        <details>
+          <summary class="quiet">{lacks.length} facts are not recorded</summary>
+          <ul class="mono">
+            {lacks.map((text) => (
+              <li key={text}>{text}</li>
+            ))}
+          </ul>
+        </details>
+      )}
+      <ul class="tree">
+        {linesOf(steps).map((line, index) => (
+          <Line key={index} line={line} />
+        ))}
+      </ul>
+    </section>
+  );
+}
+
+const TONES = { yes: "good", no: "bad", unknown: "warn", skipped: "quiet", notReached: "quiet" } as const;
+/** Levels that style.css indents; deeper ones are not indented further. */
+const DEEPEST = 4;
+
+function Line({ line: { depth, result, text, place } }: { readonly line: StepLine }): VNode {
+  return (
+    <li class={`depth${Math.min(depth, DEEPEST)}`}>
+      <span class={`sign ${result === undefined ? "" : TONES[result]}`}>
+        {result === undefined ? "" : SIGNS[result]}
+      </span>
+      <span>
+        {text}
+        {place === undefined ? null : <span class="quiet"> {place}</span>}
+      </span>
+    </li>
+  );
+}

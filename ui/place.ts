@@ -1,0 +1,38 @@
+/** Where the view is: the part of the address behind `#`, so that each place has a link. */
+import { signal } from "@preact/signals";
+
+/** `#/requests?where=…`: the path, and its parameters. */
+export interface Place {
+  /** Such as `/requests`. */
+  readonly path: string;
+  readonly query: URLSearchParams;
+}
+
+/** The place that a hash names. */
+export function placeOf(hash: string): Place {
+  const [path = "", query = ""] = hash.replace(/^#/, "").split(/\?(.*)/s);
+  return { path: path === "" ? "/" : path, query: new URLSearchParams(query) };
+}
+
+/** A link to a place; empty parameters are left out. */
+export function hashOf(path: string, words: Readonly<Record<string, string>> = {}): string {
+  const query = new URLSearchParams(Object.entries(words).filter(([, value]) => value !== "")).toString();
+  return query === "" ? `#${path}` : `#${path}?${query}`;
+}
+
+/** A link to what happened to a request: `id` is that of a record, a request or a trace. */
+export function requestHash(id: string): string {
+  return `#/r/${encodeURIComponent(id)}`;
+}
+
+/** The place that is shown. */
+export const place = signal<Place>({ path: "/", query: new URLSearchParams() });
+
+/** Shows what the address names, now and whenever it changes. */
+export function followAddress(): void {
+  const show = (): void => {
+    place.value = placeOf(location.hash);
+  };
+  addEventListener("hashchange", show);
+  show();
+}

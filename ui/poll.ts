@@ -1,0 +1,65 @@
+import { useEffect } from "preact/hooks";
+import { AskError } from "./ask.ts";
+
+/** Milliseconds between two questions, and the longest pause after one that failed. */
+const PAUSE = 1000;
+const LONGEST_PAUSE = 8000;
+
+/**
+ * Asks again and again while the component is there and the page is visible, and afresh when `key` changes. Each question begins
+ * when the one before it has been answered. `problem` is told why there is no answer, and undefined once there is one; it ends
+ * with an error that does not pass.
+ */
+export function usePoll(
+  key: string,
+  turn: (signal: AbortSignal) => Promise<void>,
+  problem: (error: AskError | undefined) => void,
+): void {
+  useEffect(() => {
+    const stop = new AbortController();
+    void repeat(turn, problem, stop.signal);
+    return () => stop.abort();
+  }, [key]);
+}
+
+async function repeat(
+  turn: (signal: AbortSignal) => Promise<void>,
+  problem: (error: AskError | undefined) => void,
+  signal: AbortSignal,
+): Promise<void> {
+  let pause = PAUSE;
+  while (!signal.aborted) {
+    try {
+      await turn(signal);
+      problem(undefined);
+      pause = PAUSE;
+    } catch (error) {
+      if (signal.aborted) return;
+      const asked = error instanceof AskError ? error : new AskError(String(error), false);
+      problem(asked);
+      if (!asked.passes) return;
+      pause = Math.min(2 * pause, LONGEST_PAUSE);
+    }
+    await sleep(pause, signal);
+    await visible(signal);
+  }
+}
+
+function sleep(time: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const timer = setTimeout(resolve, time);
+    signal.addEventListener("abort", () => {
+      clearTimeout(timer);
+      resolve();
+    });
+  });
+}
+
+/** Resolves at once if somebody can see the page. */
+function visible(signal: AbortSignal): Promise<void> {
+  if (!document.hidden) return Promise.resolve();
+  return new Promise((resolve) => {
+    document.addEventListener("visibilitychange", () => resolve(), { once: true, signal });
+    signal.addEventListener("abort", () => resolve());
+  });
+}
