@@ -92,6 +92,6 @@ const STATUS = REQUEST_LABELS.indexOf("status");
 const REASON = REQUEST_LABELS.indexOf("reason");
 
 /** Whether the requests of a series have failed, or were rejected. */
-export function isFailed(labels: readonly string[]): boolean {
+function isFailed(labels: readonly string[]): boolean {
   return isFailedResponse(reasonNumber(labels[REASON] as Reason), Number(labels[STATUS]));
 }

@@ -41,7 +41,7 @@ export interface Overview {
 }
 
 /** A place for a worker. */
-export interface WorkerState {
+interface WorkerState {
   readonly name: string;
   /** `starting`: it does not serve yet; `dead`: a replacement follows. */
   readonly state: "serving" | "starting" | "dead";

@@ -29,7 +29,15 @@ function config(backendPort: number): object {
   ];
   return {
     config: { workerThreads: 2 },
-    binds: [{ port: 0, listeners: [{ name: "web", hostname: "*.shop.example", routes }, { name: "other", routes: [] }] }],
+    binds: [
+      {
+        port: 0,
+        listeners: [
+          { name: "web", hostname: "*.shop.example", routes },
+          { name: "other", routes: [] },
+        ],
+      },
+    ],
   };
 }
 
