@@ -1,5 +1,5 @@
 import { memoryReport } from "../../../src/admin/memory.ts";
-import type { BackendsAnswer, BackendView } from "../../../src/admin/plane/backends.ts";
+import type { Overview } from "../../../src/admin/plane/answers.ts";
 import type { ConfigStatus } from "../../../src/admin/plane/config-status.ts";
 import {
   AdminBadRequest,
@@ -50,12 +50,17 @@ export class TestPlane implements AdminPlane {
     return { generation: 3, appliedAt: at, loadedAt: at, hash: "ab12", source: "gateway.yaml", ...outcome };
   }
 
-  async backends(): Promise<BackendsAnswer> {
-    return { generation: 3, backends: { total: 0, shown: [] } };
-  }
-
-  async backend(): Promise<BackendView | undefined> {
-    return undefined;
+  overview(): Overview {
+    return {
+      version: this.version,
+      status: this.configStatus(),
+      pending: this.waiting,
+      draining: this.draining(),
+      workers: [],
+      listeners: [],
+      traffic: { step: 10, points: [] },
+      failures: null,
+    };
   }
 
   async openTrace(options: TraceOptions, reader: TraceReader): Promise<TraceHandle> {
