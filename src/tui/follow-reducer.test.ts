@@ -116,3 +116,23 @@ test("what is missing and how the stream ended is said until the next key, and a
   state = act(state, ...moved("up"), { type: "streamEnded", why: "stream complete" });
   assert.equal(followStatus(state), "2 requests · stream complete");
 });
+
+test("a stream that lives for long shows its newest messages; a message that the reader looks at stays selected", () => {
+  const message = (number: number): FollowAction => {
+    const event = { eventEnd: number, severity: "info", message: { type: "streamMessage", direction: "sent", number } };
+    return { type: "followed", event: { number: 1, pod: "", event, length: 100 } };
+  };
+  const messages = (from: number, to: number) => Array.from({ length: to - from + 1 }, (_, i) => message(from + i));
+  const open = arrival(1, { path: "/chat" }).slice(0, 3);
+  const shown = ({ trace }: FollowState) => {
+    const selected = trace.listed[trace.selected]?.message.number;
+    return [selected, trace.listed[0]?.label, trace.listed.at(-1)?.message.number];
+  };
+  let state = act(following(SIZE), ...open, ...messages(1, 900));
+  assert.deepEqual(shown(state), [900, "Request Start", 900]);
+  state = act(state, ...messages(901, 1500));
+  assert.deepEqual(shown(state), [1500, "Request Start", 1500], "it follows the newest");
+  state = act(state, { type: "entered" }, ...moved("up"), ...messages(1501, 1900));
+  assert.deepEqual(shown(state), [1499, "Request Start", 1900], "the selected one stays");
+  assert.match(state.trace.title, /#1 · \d+ events not kept/);
+});

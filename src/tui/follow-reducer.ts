@@ -213,6 +213,9 @@ function traceOf({ trace, traced }: FollowState, request: FollowedRequest | unde
   const left = omitted === 0 ? "" : `${counted(omitted, "event")} not kept`;
   const title = number === 0 ? "" : [`#${number}`, pod, left].filter(Boolean).join(" · ");
   const same = number === traced ? { ...trace, title } : reduce(trace, { type: "emptied", title });
+  // Older events have made room for newer ones.
+  if (same.rows.length > 0 && events[same.rows.length - 1] !== same.rows.at(-1)?.event)
+    return reduce(same, { type: "replaced", events });
   const news = events.slice(same.rows.length);
   return news.length === 0 ? same : reduce(same, { type: "events", events: news });
 }

@@ -77,6 +77,8 @@ export type KeyAction =
 export type Action =
   | KeyAction
   | { readonly type: "events"; readonly events: readonly Fields[] }
+  /** In place of those before; the selected one stays selected if it is among them. */
+  | { readonly type: "replaced"; readonly events: readonly Fields[] }
   | { readonly type: "problem"; readonly text: string }
   | { readonly type: "progress"; readonly text: string }
   | { readonly type: "headed"; readonly text: string; readonly revealed: boolean }
@@ -120,6 +122,8 @@ export function reduce(state: State, action: Action): State {
   switch (action.type) {
     case "events":
       return append(state, rowsOf(action.events, state.rows.at(-1)));
+    case "replaced":
+      return replaced(state, rowsOf(action.events));
     case "problem":
       return append(state, [problemRow(action.text, state.rows.at(-1))]);
     case "progress":
@@ -206,6 +210,16 @@ export function statusText(state: State): string {
   if (state.ended) return `${events} · stream complete, press q to exit`;
   if (state.progress !== undefined) return count === 0 ? state.progress : `${events} · ${state.progress}`;
   return count === 0 ? "waiting for trace data" : events;
+}
+
+function replaced(state: State, rows: readonly Row[]): State {
+  const next = append({ ...state, ...NO_EVENTS }, rows);
+  // The last one is followed by newer ones.
+  const event = state.listed.slice(0, -1)[state.selected]?.event;
+  const selected = next.listed.findIndex((row) => row.event === event);
+  if (selected === -1) return next;
+  const { detailTop, foundLine } = state;
+  return scrolled({ ...next, selected, detailTop, foundLine });
 }
 
 /** Follows new events while the last row is selected; at the end of the request, selects the one that decided the outcome. */

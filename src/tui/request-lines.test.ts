@@ -5,7 +5,7 @@ import { eventsOf } from "./fixtures/follow.ts";
 import { requestColumns, requestHeader, requestLine } from "./request-lines.ts";
 
 const request = (path: string, pod = "", took = 2000) => {
-  return { number: 1, pod, events: eventsOf(1, { path, status: 503, took }), length: 0, omitted: 0 };
+  return { number: 1, pod, events: eventsOf(1, { path, status: 503, took }), lengths: [], length: 0, omitted: 0 };
 };
 const drawn = (width: number, ...requests: ReturnType<typeof request>[]) => {
   const columns = requestColumns(width, requests);

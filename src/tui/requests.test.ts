@@ -49,8 +49,27 @@ test("long events fill the list sooner, and a request does not keep events witho
   assert.ok(grown.length <= 65 * MIB);
 });
 
+test("a stream that goes on makes room for its newest messages, and keeps what came before them", () => {
+  const message = (i: number) => event(1, 50 + (i % 7), { type: "streamMessage", number: i });
+  let list = withEvent(NO_REQUESTS, event(1), false);
+  for (let i = 1; i <= 5000; i++) list = withEvent(list, message(i), false);
+  const { events = [], lengths = [], length, omitted } = list.requests[0] ?? {};
+  const messages = events.map((each) => each.message as { readonly type: string; readonly number?: number });
+  assert.equal(messages[0]?.type, "requestStarted");
+  const shown = messages.slice(1).map(({ number }) => number);
+  assert.deepEqual(
+    shown,
+    Array.from(shown, (_, index) => 5000 - shown.length + 1 + index),
+    "the last ones, without a gap",
+  );
+  assert.ok(shown.length >= 400 && shown.length < 1000);
+  assert.equal(omitted, 5000 - shown.length);
+  const sum = lengths.reduce((total, each) => total + each, 0);
+  assert.deepEqual([length, list.length, lengths.length], [sum, sum, events.length]);
+});
+
 const requestOf = (...args: Parameters<typeof eventsOf>) => {
-  return { number: 1, pod: "web-7d4b9", events: eventsOf(...args), length: 0, omitted: 0 };
+  return { number: 1, pod: "web-7d4b9", events: eventsOf(...args), lengths: [], length: 0, omitted: 0 };
 };
 
 test("a request is listed with its time, path, status, duration and what decided", () => {

@@ -14,9 +14,11 @@ export interface FollowedRequest {
   /** The name of its pod; empty if there is only one proxy. */
   readonly pod: string;
   readonly events: readonly Fields[];
-  /** Characters of the events. */
+  /** Characters of each event. */
+  readonly lengths: readonly number[];
+  /** Characters of all events. */
   readonly length: number;
-  /** Later events that were not kept, because there are too many of them. */
+  /** Events that are not kept, because there are too many: older ones of a stream, such as messages, else later ones. */
   readonly omitted: number;
 }
 
@@ -67,7 +69,7 @@ export function withEvent(list: RequestList, added: FollowedEvent, still: boolea
     requests = requests.slice(1);
     gone++;
   }
-  const request = { number, pod, events: [event], length, omitted: 0 };
+  const request = { number, pod, events: [event], lengths: [length], length, omitted: 0 };
   return { ...list, requests: [...requests, request], length: total + length, last, gone };
 }
 
@@ -81,18 +83,41 @@ function withLaterEvent(list: RequestList, { number, event, length }: FollowedEv
   const request = list.requests[index];
   if (request === undefined) return list;
   const { type } = fieldsOf(event.message);
-  const keeps =
-    type === "requestFinished" ||
-    type === "endLost" ||
-    (request.events.length < MAX_EVENTS && request.length < MAX_REQUEST_LENGTH && list.length < 2 * MAX_LENGTH);
+  const isLast = type === "requestFinished" || type === "endLost";
+  const hasRoom = isLast || hasRoomIn(request, list);
+  const roomy = hasRoom ? request : withoutOldMessages(request);
+  const keeps = hasRoom || hasRoomIn(roomy, list);
   const changed = keeps
-    ? { ...request, events: [...request.events, event], length: request.length + length }
-    : { ...request, omitted: request.omitted + 1 };
+    ? {
+        ...roomy,
+        events: [...roomy.events, event],
+        lengths: [...roomy.lengths, length],
+        length: roomy.length + length,
+      }
+    : { ...roomy, omitted: roomy.omitted + 1 };
   return {
     ...list,
     requests: list.requests.with(index, changed),
-    length: list.length + (keeps ? length : 0),
+    length: list.length + changed.length - request.length,
   };
+}
+
+function hasRoomIn(request: FollowedRequest, list: RequestList): boolean {
+  return request.events.length < MAX_EVENTS && request.length < MAX_REQUEST_LENGTH && list.length < 2 * MAX_LENGTH;
+}
+
+/** What streams have without end. */
+const OF_STREAMS: ReadonlySet<unknown> = new Set(["streamMessage", "messagesOmitted", "streamProgress"]);
+
+/** Without the older half of its events about its stream, so that a stream that lives for hours is seen as it is now. */
+function withoutOldMessages(request: FollowedRequest): FollowedRequest {
+  const isOfStream = (event: Fields): boolean => OF_STREAMS.has(fieldsOf(event.message).type);
+  let left = Math.ceil(request.events.filter(isOfStream).length / 2);
+  const kept = request.events.map((event) => !isOfStream(event) || left-- <= 0);
+  const events = request.events.filter((_, index) => kept[index]);
+  const lengths = request.lengths.filter((_, index) => kept[index]);
+  const length = lengths.reduce((sum, each) => sum + each, 0);
+  return { ...request, events, lengths, length, omitted: request.omitted + request.events.length - events.length };
 }
 
 /** What the list shows of a request. */
