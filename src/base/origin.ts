@@ -24,3 +24,13 @@ export function formatOrigin({ object, path, place }: Origin): string {
   if (object === undefined) return field;
   return `${object.kind} ${object.namespace}/${object.name}${field === "" ? "" : ` ${field}`}`;
 }
+
+/** Where a value of a file is; undefined: it is not there any more. */
+export type Locate = (path: Path) => Origin["place"];
+
+/** The same with the place of its origin, if that is in a file. */
+export function withPlace<T extends { readonly origin?: Origin | undefined }>(what: T, locate: Locate): T {
+  const { origin } = what;
+  const place = origin && locate(origin.path);
+  return origin === undefined || place === undefined ? what : { ...what, origin: { ...origin, place } };
+}

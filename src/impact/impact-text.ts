@@ -1,7 +1,6 @@
 /** An impact as people read it: a line for each change with the numbers of requests that it concerns, and up to three of them below. */
 import { counted } from "../base/counted.ts";
-import { formatOrigin } from "../base/origin.ts";
-import { type Locate, withPlace } from "../rehearsal/explanation.ts";
+import { formatOrigin, type Locate, withPlace } from "../base/origin.ts";
 import type { ChangeClass } from "./difference.ts";
 import type { Change, Decided, Impact, Tally } from "./impact.ts";
 

@@ -1,8 +1,8 @@
 /** Thread entry of impact-thread.ts: finds one impact and sends it. */
 import { parentPort, workerData } from "node:worker_threads";
 import { messageOf } from "../base/errors.ts";
+import type { Locate } from "../base/origin.ts";
 import { digestOf } from "../recorder/sample.ts";
-import type { Locate } from "../rehearsal/explanation.ts";
 import { BadConfiguration } from "../rehearsal/question.ts";
 import { Rehearsal } from "../rehearsal/rehearsal.ts";
 import { type Impact, impactOf } from "./impact.ts";

@@ -1,9 +1,8 @@
 /** The impact of a change: what would become different for the requests that samples stand for, as data. schema/impact.json describes it. */
 import type { ErrorCode } from "../base/errors.ts";
-import type { Origin } from "../base/origin.ts";
+import type { Locate, Origin } from "../base/origin.ts";
 import type { SampledRequest } from "../recorder/sample.ts";
 import type { Decision } from "../rehearsal/decider.ts";
-import type { Locate } from "../rehearsal/explanation.ts";
 import type { Rehearsal } from "../rehearsal/rehearsal.ts";
 import { headOf } from "../rehearsal/sampled-head.ts";
 import type { Equality } from "../rehearsal/unknown-facts.ts";

@@ -1,5 +1,6 @@
 import { AdminClient, AdminClientError } from "../admin/client/client.ts";
 import { messageOf } from "../base/errors.ts";
+import type { Locate } from "../base/origin.ts";
 import { badChange } from "../cli/commands/proxy/impact.ts";
 import { readConfig } from "../cli/commands/read-config.ts";
 import { type Context, write, writeJson } from "../cli/runner/context.ts";
@@ -12,7 +13,7 @@ import { changesIn, impactText } from "../impact/impact-text.ts";
 import { readSampleFile, type SampleFile } from "../recorder/sample-file.ts";
 import { readCases } from "../rehearsal/cases/read-cases.ts";
 import { runCases, type Verdict } from "../rehearsal/cases/run-cases.ts";
-import { type Locate, placed } from "../rehearsal/explanation.ts";
+import { placed } from "../rehearsal/explanation.ts";
 import { sensitiveHeaders } from "../trace/redaction.ts";
 import type { Diagnostic } from "../translation/problems/diagnostics.ts";
 import {

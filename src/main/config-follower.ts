@@ -1,13 +1,13 @@
 import type { ConfigError, ConfigStatus } from "../admin/plane/config-status.ts";
 import { messageOf } from "../base/errors.ts";
 import type { Logger } from "../base/log.ts";
+import type { Locate } from "../base/origin.ts";
 import type { ConfigSource } from "../config/load.ts";
 import { loadConfigAside, loadWithResources, type PackedLoad } from "../config/load-thread.ts";
 import { type Inputs, UNKNOWN } from "../config/parse/inputs.ts";
 import { restartRequired, type Settings } from "../config/settings.ts";
 import { FileWatch } from "../config/watch.ts";
 import { refusedText } from "../impact/impact-text.ts";
-import type { Locate } from "../rehearsal/explanation.ts";
 import { digestOfPem } from "../tls/tls-check.ts";
 import { type Diagnostic, formatDiagnostics } from "../translation/problems/diagnostics.ts";
 import { type ResourceStore, shownUrl } from "../translation/resources/store.ts";

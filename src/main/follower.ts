@@ -1,7 +1,7 @@
 import type { ConfigStatus } from "../admin/plane/config-status.ts";
+import type { Locate } from "../base/origin.ts";
 import type { Impact } from "../impact/impact.ts";
 import type { PackedIr } from "../ir/packed-ir.ts";
-import type { Locate } from "../rehearsal/explanation.ts";
 import type { Diagnostic } from "../translation/problems/diagnostics.ts";
 
 /** Keeps the configuration in effect equal to its source: a file, or the stream of a controller. */

@@ -1,10 +1,10 @@
+import { type Locate, withPlace } from "../base/origin.ts";
 import { type Changed, impactAside } from "../impact/impact-thread.ts";
 import type { GatewayImpact } from "../impact/merge.ts";
 import type { PackedIr } from "../ir/packed-ir.ts";
 import type { SampledRequest } from "../recorder/sample.ts";
 import type { SampleRing } from "../recorder/sample-ring.ts";
 import { samplesIn } from "../recorder/samples.ts";
-import { type Locate, withPlace } from "../rehearsal/explanation.ts";
 import type { RehearsalSettings } from "../rehearsal/rehearsal.ts";
 
 /** The gateway whose requests are sampled. */

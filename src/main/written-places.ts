@@ -1,9 +1,8 @@
 import { BoundedCache } from "../base/bounded-cache.ts";
-import type { Origin } from "../base/origin.ts";
+import type { Locate, Origin } from "../base/origin.ts";
 import { formatPath, type Path } from "../base/paths.ts";
 import { type ConfigSource, locating } from "../config/load.ts";
 import { type Digests, InputReader } from "../config/parse/inputs.ts";
-import type { Locate } from "../rehearsal/explanation.ts";
 
 /** Characters of a file at most: it is parsed on the main thread, where so many take about 0.3 s. */
 const LARGEST = 1024 * 1024;

@@ -1,6 +1,5 @@
 /** Explanations as JSON: what the admin server and `--json` give, and what schema/explanation.json describes. */
-import type { Origin } from "../base/origin.ts";
-import type { Path } from "../base/paths.ts";
+import { type Locate, withPlace } from "../base/origin.ts";
 import type { RequestRecord } from "../recorder/records.ts";
 import type { Step } from "../trace/steps.ts";
 import type { EndpointStats } from "../upstream/endpoints/endpoints.ts";
@@ -80,9 +79,6 @@ export function explained(outcome: Outcome, live: ReadonlyMap<string, EndpointSt
   };
 }
 
-/** Where a value of a file is; undefined: it is not there any more. */
-export type Locate = (path: Path) => Origin["place"];
-
 /** The explanation with the places of its origins in a file. */
 export function inFile(explained: Explained, locate: Locate): Explained {
   const outcomes = explained.outcomes.map((outcome) => ({ ...outcome, steps: placed(outcome.steps, locate) }));
@@ -92,13 +88,6 @@ export function inFile(explained: Explained, locate: Locate): Explained {
 /** The same of the steps of an outcome. */
 export function placed(steps: readonly Step[], locate: Locate): Step[] {
   return steps.map((step) => ({ ...withPlace(step, locate), steps: placed(step.steps, locate) }));
-}
-
-/** The same with the place of its origin, if that is in a file. */
-export function withPlace<T extends { readonly origin?: Origin | undefined }>(what: T, locate: Locate): T {
-  const { origin } = what;
-  const place = origin && locate(origin.path);
-  return origin === undefined || place === undefined ? what : { ...what, origin: { ...origin, place } };
 }
 
 /** A gRPC call that is refused has status 200. */

@@ -1,11 +1,12 @@
 /** Loads a configuration that a client of the admin server has sent. Only the rehearsal thread loads this module, when it is asked to. */
+
+import type { Locate } from "../base/origin.ts";
 import { loadConfig, locating } from "../config/load.ts";
 import { InputReader } from "../config/parse/inputs.ts";
 import { type PackedIr, packIr } from "../ir/packed-ir.ts";
 import { COOKIE_SECRET } from "../policies/oidc/cookie-key.ts";
 import { formatDiagnostics } from "../translation/problems/diagnostics.ts";
 import type { Resources } from "../translation/resources/store.ts";
-import type { Locate } from "./explanation.ts";
 import { BadConfiguration } from "./question.ts";
 import type { RehearsalSettings } from "./rehearsal.ts";
 

@@ -1,6 +1,5 @@
 /** What spans say of requests and calls, and the conventions that give it names. */
 import type { RedactedTarget } from "../../base/redaction.ts";
-import type { Addresses, PeerAddress } from "../../net/addresses.ts";
 import type { AccessRecord } from "../access-record.ts";
 import type { Attributes, Span } from "../otlp/entries.ts";
 
@@ -12,7 +11,12 @@ export interface Arrived {
   readonly authority: string;
   readonly userAgent: string | undefined;
   /** `remote`: of the client, behind proxies that the gateway trusts; `raw`: of the connection. */
-  readonly client: Pick<Addresses, "remoteAddress" | "remotePort" | "rawAddress" | "rawPort">;
+  readonly client: {
+    readonly remoteAddress: string;
+    readonly remotePort: number;
+    readonly rawAddress: string;
+    readonly rawPort: number;
+  };
 }
 
 /** A request that is over. */
@@ -31,7 +35,7 @@ export interface ServerFacts {
 /** The connection of a call. */
 export interface CallConnection {
   /** Of the other end, which may be a proxy on the way; undefined for a socket file. */
-  readonly peer: PeerAddress | undefined;
+  readonly peer: { readonly address: string; readonly port: number } | undefined;
   /** Of HTTP. */
   readonly version: "1.1" | "2";
 }
