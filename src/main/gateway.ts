@@ -34,6 +34,7 @@ import type { GatewayLog, LogSink } from "./log-sink.ts";
 import { makePlane } from "./plane.ts";
 import { StreamFollower } from "./stream-follower.ts";
 import { makeExports, type TelemetryExport } from "./telemetry-export.ts";
+import { TrafficHistory } from "./traffic-history.ts";
 import { memoryLimit, openFilesWarning, rehearsalSettings, supervisorSettings } from "./worker-settings.ts";
 
 /** Milliseconds for the last exports if the drain has used up its deadline. */
@@ -56,6 +57,7 @@ export class Gateway {
   readonly rehearsals: RehearsalThread;
   readonly impacts: Impacts;
   readonly records: Records | undefined;
+  readonly history: TrafficHistory;
   readonly exports: TelemetryExport;
   readonly sink: LogSink;
   readonly settings: Settings;
@@ -138,6 +140,7 @@ export class Gateway {
     this.supervisor = new Supervisor(supervised, events, threads);
     const { supervisor } = this;
     this.records = supervisor.recorders.length === 0 ? undefined : new Records(supervisor.recorders);
+    this.history = new TrafficHistory(supervisor);
     const rehearsed = { ...rehearsalSettings(loaded.config, env), buckets: supervisor.buckets };
     this.impacts = new Impacts(this, rehearsed);
     this.rehearsals = new RehearsalThread(rehearsed, {
@@ -255,6 +258,7 @@ export class Gateway {
     this.#servers.set("admin", await startAdminServer(plane, adminAddr, log, this.#own));
     this.#servers.set("stats", await startStatsServer(plane, statsAddr, log, this.#own));
     this.supervisor.start();
+    this.history.start();
     await this.#follower.begin();
     const ports = this.configuration.frame.binds.length;
     const fewFiles = openFilesWarning(openFilesLimit(), this.settings.workerThreads, ports);
@@ -319,6 +323,7 @@ export class Gateway {
 
   async #close(): Promise<void> {
     this.#memory?.close();
+    this.history.close();
     this.#follower.close();
     this.#resources.close();
     await Promise.all([this.supervisor.stop(), this.rehearsals.close()]);

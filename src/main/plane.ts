@@ -1,5 +1,6 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { memoryReport, type NamedThreadMemory } from "../admin/memory.ts";
+import type { Overview } from "../admin/plane/answers.ts";
 import type { ConfigStatus } from "../admin/plane/config-status.ts";
 import { AdminBadRequest, AdminGone, type AdminPlane, AdminUnavailable } from "../admin/plane/plane.ts";
 import { mergeCpuProfiles } from "../admin/pprof/cpu.ts";
@@ -13,7 +14,7 @@ import { CelError, type Condition } from "../cel/index.ts";
 import type { Settings } from "../config/settings.ts";
 import { type PackedIr, unpackIr } from "../ir/packed-ir.ts";
 import { NoRecord } from "../recorder/reach.ts";
-import type { RecordAnswer, Records, RequestRecord } from "../recorder/records.ts";
+import type { RecordAnswer, RecordQuery, Records, RequestRecord } from "../recorder/records.ts";
 import { sampleFileText } from "../recorder/sample-file.ts";
 import { type Explanation, inFile } from "../rehearsal/explanation.ts";
 import { readQuestion } from "../rehearsal/question.ts";
@@ -32,6 +33,8 @@ import { dumpIr, dumpSettings } from "./config-dump.ts";
 import { fingerprintOf } from "./fingerprint.ts";
 import { certificateMetrics, documentMetrics, endpointMetrics } from "./gateway-metrics.ts";
 import type { Impacts } from "./impacts.ts";
+import { overviewOf } from "./overview.ts";
+import type { TrafficHistory } from "./traffic-history.ts";
 import { versionInfo } from "./version.ts";
 
 /** The part of a gateway that the plane uses. */
@@ -47,6 +50,7 @@ interface PlaneSource {
   readonly sink: { metrics(): ExtraMetric[] };
   readonly configuration: PackedIr;
   readonly status: ConfigStatus;
+  readonly history: TrafficHistory;
   /** See `Follower`. */
   preview(id: string): Promise<PackedIr> | undefined;
   /** Where a field of the configuration in effect is written; see `Follower`. */
@@ -71,6 +75,11 @@ export function makePlane(gateway: PlaneSource): AdminPlane {
     version,
     permits: { ...settings.admin, ui: settings.ui.enabled },
     configStatus: () => redactAll(gateway.status) as ConfigStatus,
+    overview() {
+      const { records } = gateway;
+      const find = records && ((query: RecordQuery) => located(records.find(query), gateway));
+      return redactAll(overviewOf(gateway, version, find)) as Overview;
+    },
     pending: () => gateway.pending,
     logFilter: () => gateway.logFilter,
     draining: () => gateway.draining,

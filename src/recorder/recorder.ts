@@ -232,9 +232,13 @@ export class Recorder {
 
 /** Whether a record is kept for how it ended: rejected or given up by the gateway, or with a failure of the backend. */
 export function isFailure({ reason, status, grpcStatus }: SlotFields): boolean {
+  return isFailedResponse(reason, status) || (grpcStatus !== NO_GRPC_STATUS && SERVER_FAILURES.has(grpcStatus));
+}
+
+/** The same by what labels of metrics say, which is all but the status of gRPC. `reason`: its number. */
+export function isFailedResponse(reason: number, status: number): boolean {
   // The gateway sends redirects and other responses, too, for reasons of its own.
-  const ended = reason > reasonNumber("DirectResponse") && (status === 0 || status >= 400);
-  return ended || status >= 500 || (grpcStatus !== NO_GRPC_STATUS && SERVER_FAILURES.has(grpcStatus));
+  return status >= 500 || (reason > reasonNumber("DirectResponse") && (status === 0 || status >= 400));
 }
 
 interface Left {

@@ -18,6 +18,7 @@ export {
   CounterMemory,
   type MetricsSnapshot,
   mergeSnapshots,
+  type RequestVisitor,
   type Sample,
   type SeriesNotice,
 } from "./counter-memory.ts";

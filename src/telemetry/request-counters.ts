@@ -98,6 +98,11 @@ export function readCounts(table: Float64Array, row: number): RequestCounts {
   };
 }
 
+/** Reads into `into` how many requests of the series `row` took how long, by bucket of `REQUEST_BOUNDS`. */
+export function readDurations(table: Float64Array, row: number, into: Float64Array): void {
+  for (let index = 0; index <= REQUEST_BOUNDS.length; index++) into[index] = table[row + DURATION + STEP * index] ?? 0;
+}
+
 function increase(rows: Float64Array, index: number, by: number): void {
   rows[index] = (rows[index] ?? 0) + by;
 }

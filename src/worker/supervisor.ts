@@ -20,8 +20,9 @@ import { MemoryPressure } from "../proxy/overload/memory-pressure.ts";
 import { DRAIN_STEPS } from "../proxy/ports/drain.ts";
 import { RecorderMemory } from "../recorder/memory.ts";
 import { SampleRing } from "../recorder/sample-ring.ts";
-import { type MetricsSnapshot, mergeSnapshots } from "../telemetry/metrics.ts";
+import { type MetricsSnapshot, mergeSnapshots, type RequestVisitor } from "../telemetry/metrics.ts";
 import type { Chunk } from "../telemetry/otlp/messages.ts";
+import { EndedSeries } from "../telemetry/traffic.ts";
 import { TICKET_PERIOD_MS, TicketSecrets } from "../tls/ticket-keys.ts";
 import type { FollowedBatch } from "../trace/follower.ts";
 import { TraceGate } from "../trace/gate.ts";
@@ -92,6 +93,17 @@ export interface SupervisorEvents {
 /** Workers died while they prepared a configuration, and so did their replacements: it must not be repeated without limit. */
 export class WorkersDied extends Error {}
 
+/** A place for a worker. */
+interface WorkerState {
+  readonly name: string;
+  /** `starting`: it does not serve yet; `dead`: a replacement follows. */
+  readonly state: "serving" | "starting" | "dead";
+  /** Number of the configuration that it serves; null: none. */
+  readonly generation: number | null;
+  /** How many workers have died here. */
+  readonly deaths: number;
+}
+
 /** A trace session as a replacement needs it. */
 interface Watch {
   readonly slot: number;
@@ -128,6 +140,9 @@ export class Supervisor implements WorkerEvents {
   readonly #watches = new Map<number, Watch>();
   /** Counters of dead workers: Prometheus counters must not go back. */
   #retired: MetricsSnapshot = {};
+  readonly #ended = new EndedSeries();
+  /** How often the worker with this index has died. */
+  readonly #deaths = new Map<number, number>();
   readonly #startedAt = new Map<number, number>();
   #current: { readonly generation: number; readonly configuration: PackedIr } | undefined;
   #ports: Ports = {};
@@ -173,6 +188,16 @@ export class Supervisor implements WorkerEvents {
     return [...this.#workers.values()];
   }
 
+  /** All that there should be, by their index. */
+  get states(): readonly WorkerState[] {
+    return Array.from({ length: this.#settings.workers }, (_, index) => {
+      const worker = this.#workers.get(index);
+      const generation = worker?.generation ?? null;
+      const state = worker === undefined ? "dead" : generation === null ? "starting" : "serving";
+      return { name: `worker-${index}`, state, generation, deaths: this.#deaths.get(index) ?? 0 };
+    });
+  }
+
   /** Starts the workers. */
   start(): void {
     for (let index = 0; index < this.#settings.workers; index++) this.#spawn(index);
@@ -212,13 +237,19 @@ export class Supervisor implements WorkerEvents {
       this.#current = { generation, configuration };
       this.#ports = ports;
       // From here on there is no way back: a worker that fails to commit is ended, and its replacement starts with this one.
-      await this.#all("commit", undefined);
+      await Promise.allSettled(this.workers.map((worker) => commit(worker, generation)));
     });
   }
 
   /** Counters of all workers, dead ones included. Read from shared memory, so a scrape does not wait for busy workers. */
   metrics(): MetricsSnapshot {
     return mergeSnapshots([this.#retired, ...this.workers.map(({ counters }) => counters.snapshot())]);
+  }
+
+  /** Shows the requests of all workers, dead ones included, a series of each at a time. */
+  eachRequestSeries(visit: RequestVisitor): void {
+    this.#ended.each(visit);
+    for (const { counters } of this.workers) counters.eachRequestSeries(visit);
   }
 
   /** What is known about endpoints, whichever worker has found it out. */
@@ -343,6 +374,8 @@ export class Supervisor implements WorkerEvents {
     this.hub.abandon(orphans, "the worker that served the request has died");
     if (this.#stopping) return;
     this.#workers.delete(index);
+    this.#deaths.set(index, (this.#deaths.get(index) ?? 0) + 1);
+    handle.counters.eachRequestSeries((labels, durations) => this.#ended.add(labels, durations));
     this.#electChecker();
     // A thread may die between lock and unlock; the others would then wait for its bucket forever.
     this.#buckets.releaseLocksOf(index);
@@ -399,7 +432,7 @@ export class Supervisor implements WorkerEvents {
           "prepare",
           preparation(this.#current.generation, this.#current.configuration, this.#ports),
         );
-        await worker.callWithDeadline("commit", undefined);
+        await commit(worker, this.#current.generation);
       }
     } catch (error) {
       // It died again, or cannot serve, for example because another process took its port. Either way its exit starts the
@@ -483,6 +516,11 @@ export class Supervisor implements WorkerEvents {
     await Promise.all(calls);
     timer.abort();
   }
+}
+
+async function commit(worker: WorkerHandle, generation: number): Promise<void> {
+  await worker.callWithDeadline("commit", undefined);
+  worker.generation = generation;
 }
 
 /** Arguments of `prepare`, without what only a dump shows: each worker would keep its own copy of it. */

@@ -57,6 +57,8 @@ export class WorkerHandle {
   readonly counters = new CounterMemory();
   /** What followers have got from the thread, in shared memory too. */
   readonly followed = new FollowCounters();
+  /** Number of the configuration that the thread serves; undefined: none yet. */
+  generation: number | undefined;
   readonly #worker: Worker;
   readonly #logRing = new LogRing();
   readonly #pending = new Map<number, PendingCommand>();

@@ -3,7 +3,7 @@ import type { GatewayImpact } from "../../impact/merge.ts";
 import type { RecordAnswer } from "../../recorder/records.ts";
 import type { Explanation } from "../../rehearsal/explanation.ts";
 import type { Question, RecordedQuestion } from "../../rehearsal/question.ts";
-import { type AdminAnswers, isAnswer, queryOf, type RequestsQuery } from "../plane/answers.ts";
+import { type AdminAnswers, isAnswer, type Overview, queryOf, type RequestsQuery } from "../plane/answers.ts";
 import type { ConfigStatus } from "../plane/config-status.ts";
 import {
   type AdminAddress,
@@ -83,6 +83,10 @@ export class AdminClient {
 
   async configStatus(options: CallOptions = {}): Promise<ConfigStatus> {
     return this.#answer("/config/status", await this.#json("/config/status", options));
+  }
+
+  async overview(options: CallOptions = {}): Promise<Overview> {
+    return this.#answer("/overview", await this.#json("/overview", options));
   }
 
   /** Traces the next request that the gateway handles. Opens the stream at once; `opened` settles when it waits. */

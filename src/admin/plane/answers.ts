@@ -1,8 +1,10 @@
 /** What the admin server answers, as types that it shares with its clients: `tgctl` and the web view. */
 import { isObject } from "../../base/fields.ts";
+import type { Origin } from "../../base/origin.ts";
 import type { GatewayImpact } from "../../impact/merge.ts";
-import type { RecordAnswer } from "../../recorder/records.ts";
+import type { RecordAnswer, RequestRecord } from "../../recorder/records.ts";
 import type { Explanation } from "../../rehearsal/explanation.ts";
+import type { RequestGroup } from "../../report/recorded.ts";
 import type { ConfigStatus } from "./config-status.ts";
 
 /** The JSON of an endpoint with status 200, by the path of its route. */
@@ -10,9 +12,83 @@ export interface AdminAnswers {
   readonly "/config/status": ConfigStatus;
   readonly "/explain": Explanation;
   readonly "/impact": GatewayImpact;
+  readonly "/overview": Overview;
   readonly "/requests": RecordAnswer;
   /** With status 404, it says how far back the request would have been found. */
   readonly "/requests/": RecordAnswer;
+}
+
+/** Whether all is well with a gateway, and how much it does. */
+export interface Overview {
+  readonly version: string;
+  /** As `/config/status`. */
+  readonly status: ConfigStatus;
+  /** Names of pending startup tasks; empty: ready. */
+  readonly pending: readonly string[];
+  /** The graceful shutdown has begun. */
+  readonly draining: boolean;
+  readonly workers: readonly WorkerState[];
+  /** In the order of the configuration. */
+  readonly listeners: readonly ListenerState[];
+  readonly traffic: {
+    /** Seconds between two points, whose times are multiples of it. */
+    readonly step: number;
+    /** Of the last 15 minutes, the oldest first. The last one is not over yet. Where points are missing, nothing is known. */
+    readonly points: readonly TrafficPoint[];
+  };
+  /** Requests of the last 15 minutes that failed or were rejected; null: the recorder is off. */
+  readonly failures: Failures | null;
+}
+
+/** A place for a worker. */
+interface WorkerState {
+  readonly name: string;
+  /** `starting`: it does not serve yet; `dead`: a replacement follows. */
+  readonly state: "serving" | "starting" | "dead";
+  /** Number of the configuration that it serves; null: none. */
+  readonly generation: number | null;
+  /** How many workers have died here. */
+  readonly deaths: number;
+}
+
+/** A listener and the port that it serves. */
+export interface ListenerState {
+  readonly key: string;
+  readonly name: string;
+  /** `<namespace>/<name>` */
+  readonly gateway: string;
+  /** `*`: any. */
+  readonly hostname: string;
+  readonly protocol: "HTTP" | "HTTPS" | "TCP" | "TLS" | "UDP";
+  /** Key of the bind. */
+  readonly bind: string;
+  /** `<host>:<port>` that it listens on; null: it serves connections within the gateway. */
+  readonly address: string | null;
+  /** How many routes it has. */
+  readonly routes: number;
+  readonly origin?: Origin;
+}
+
+/** HTTP requests that ended until a point in time, since the one before. */
+export interface TrafficPoint {
+  /** ISO 8601 */
+  readonly time: string;
+  /** Since the point before. */
+  readonly seconds: number;
+  readonly requests: number;
+  /** Of them, those that failed or that the gateway rejected, calls of gRPC with status 200 excepted. */
+  readonly errors: number;
+  /** Milliseconds that half of them, and 99 % of them, took at most, as exact as the buckets of metrics; absent without requests. */
+  readonly p50?: number;
+  readonly p99?: number;
+}
+
+/** What failed, in groups of what ended alike, the largest first. */
+interface Failures extends Omit<RecordAnswer, "records"> {
+  /** ISO 8601: requests that ended later. */
+  readonly since: string;
+  /** Of the newest 2000 that were found, at most 50 groups. */
+  readonly groups: readonly RequestGroup<RequestRecord>[];
 }
 
 /** The query of `/requests`. */
@@ -35,6 +111,7 @@ const MARKS: { readonly [Endpoint in keyof AdminAnswers]: (answer: Readonly<Reco
   "/config/status": ({ generation, synchronized }) => generation !== undefined && synchronized !== undefined,
   "/explain": ({ outcomes }) => Array.isArray(outcomes),
   "/impact": ({ classes, changes }) => isObject(classes) && Array.isArray(changes),
+  "/overview": ({ workers, traffic }) => Array.isArray(workers) && isObject(traffic),
   "/requests": ({ records }) => Array.isArray(records),
   "/requests/": ({ records }) => Array.isArray(records),
 };

@@ -2,6 +2,7 @@ import type { GatewayImpact } from "../../impact/merge.ts";
 import type { RecordAnswer, RecordQuery } from "../../recorder/records.ts";
 import type { Explanation } from "../../rehearsal/explanation.ts";
 import type { MetricsFormat } from "../../telemetry/prometheus.ts";
+import type { Overview } from "./answers.ts";
 import type { ConfigStatus } from "./config-status.ts";
 
 /**
@@ -12,6 +13,7 @@ export interface AdminPlane {
   /** The configuration in effect (docs/tgctl.md#tgctl-proxy-config-all), secrets redacted; keys in display order. */
   configDump(): Promise<unknown>;
   configStatus(): ConfigStatus;
+  overview(): Overview;
   /**
    * Waits for the next request and sends its events to `reader`, then calls `reader.end()`. Resolves when it waits.
    * @throws AdminBadRequest for an expression that does not compile

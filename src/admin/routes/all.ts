@@ -39,9 +39,17 @@ const configRoutes: readonly AdminRoute[] = [
   },
 ];
 
+const overviewRoute: AdminRoute = {
+  path: "/overview",
+  methods: ["GET"],
+  summary: "whether all is well: configuration, workers, listeners, traffic of the last 15 minutes, groups of failures",
+  handle: ({ plane }) => answerReply("/overview", plane.overview()),
+};
+
 /** Every endpoint of the admin server, in the order of the index. */
 export const ADMIN_ROUTES: readonly AdminRoute[] = [
   indexRoute,
+  overviewRoute,
   ...configRoutes,
   ...traceRoutes,
   ...explainRoutes,

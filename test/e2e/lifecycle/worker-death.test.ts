@@ -152,6 +152,13 @@ suite("a worker dies", () => {
     (await workers.clientOf("worker-1")).destroy();
     counts.push(requests(supervisor.metrics()));
     assert.ok((counts.at(-2) ?? 0) >= before + answered, `${counts.at(-2)} of ${before} + ${answered}`);
+    let shown = 0;
+    supervisor.eachRequestSeries((_, durations) => {
+      shown += durations.reduce((sum, count) => sum + count, 0);
+    });
+    assert.equal(shown, requests(supervisor.metrics()));
+    await until(() => supervisor.states.every(({ state, generation }) => state === "serving" && generation === 1));
+    assert.ok((supervisor.states[1]?.deaths ?? 0) > 0);
     assert.deepEqual(
       counts,
       counts.toSorted((a, b) => a - b),

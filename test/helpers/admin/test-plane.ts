@@ -1,4 +1,5 @@
 import { memoryReport } from "../../../src/admin/memory.ts";
+import type { Overview } from "../../../src/admin/plane/answers.ts";
 import type { ConfigStatus } from "../../../src/admin/plane/config-status.ts";
 import {
   AdminBadRequest,
@@ -47,6 +48,19 @@ export class TestPlane implements AdminPlane {
     };
     const outcome = { lastError, synchronized: false, diskDiffers: true, nextRetryAt: null, restartRequired: [] };
     return { generation: 3, appliedAt: at, loadedAt: at, hash: "ab12", source: "gateway.yaml", ...outcome };
+  }
+
+  overview(): Overview {
+    return {
+      version: this.version,
+      status: this.configStatus(),
+      pending: this.waiting,
+      draining: this.draining(),
+      workers: [],
+      listeners: [],
+      traffic: { step: 10, points: [] },
+      failures: null,
+    };
   }
 
   async openTrace(options: TraceOptions, reader: TraceReader): Promise<TraceHandle> {

@@ -1,0 +1,67 @@
+import { type RequestVisitor, seriesKey } from "./counter-memory.ts";
+import { REQUEST_BOUNDS } from "./histogram.ts";
+
+const BUCKETS = REQUEST_BOUNDS.length + 1;
+/** Milliseconds, from where to where each bucket reaches; the last one has no end, so its start stands for all of it. */
+const EDGES: readonly number[] = [0, ...REQUEST_BOUNDS.map((seconds) => seconds * 1000)];
+
+/** How many requests there were, how many of them failed, and how long they took. */
+export class Traffic {
+  errors = 0;
+  /** Requests by bucket of `REQUEST_BOUNDS`. */
+  readonly #durations = new Float64Array(BUCKETS);
+
+  /** Adds the requests of one series, all of which failed, or none. */
+  add(durations: Float64Array, failed: boolean): void {
+    for (let i = 0; i < BUCKETS; i++) {
+      const count = durations[i] ?? 0;
+      this.#durations[i] = (this.#durations[i] ?? 0) + count;
+      if (failed) this.errors += count;
+    }
+  }
+
+  get requests(): number {
+    return this.#durations.reduce((sum, count) => sum + count, 0);
+  }
+
+  /** The part of it that is not in `earlier`. */
+  since(earlier: Traffic): Traffic {
+    const later = new Traffic();
+    later.errors = this.errors - earlier.errors;
+    for (let i = 0; i < BUCKETS; i++) later.#durations[i] = (this.#durations[i] ?? 0) - (earlier.#durations[i] ?? 0);
+    return later;
+  }
+
+  /**
+   * Milliseconds that `share` of the requests took at most; undefined without requests. As exact as the buckets: within one, durations are
+   * taken to be spread evenly, as `histogram_quantile` of Prometheus does.
+   */
+  quantile(share: number): number | undefined {
+    const requests = this.requests;
+    if (requests === 0) return undefined;
+    let left = share * requests;
+    for (let i = 0; i < BUCKETS; i++) {
+      const count = this.#durations[i] ?? 0;
+      const from = EDGES[i] ?? 0;
+      if (count > 0 && left <= count) return from + (left / count) * ((EDGES[i + 1] ?? from) - from);
+      left -= count;
+    }
+    return EDGES.at(-1);
+  }
+}
+
+/** Durations of requests by their labels, as `CounterMemory` shows them, added up over threads that have ended. */
+export class EndedSeries {
+  readonly #series = new Map<string, { readonly labels: readonly string[]; readonly durations: Float64Array }>();
+
+  add(labels: readonly string[], durations: Float64Array): void {
+    const key = seriesKey(labels);
+    const known = this.#series.get(key);
+    if (known === undefined) this.#series.set(key, { labels, durations: durations.slice() });
+    else for (const [i, count] of durations.entries()) known.durations[i] = (known.durations[i] ?? 0) + count;
+  }
+
+  each(visit: RequestVisitor): void {
+    for (const { labels, durations } of this.#series.values()) visit(labels, durations);
+  }
+}
