@@ -54,6 +54,19 @@ test("a body snapshot shows its text before the event with the base64", () => {
   assert.ok(texts(detailOf(bodyRow("one"), "raw", "yaml")).includes("  body: b25l"));
 });
 
+test("a message shows its text too, whatever the encoding of bodies", () => {
+  const head = { type: "requestSnapshot", requestState: { request: { headers: { "content-encoding": "gzip" } } } };
+  const message = (more: object) =>
+    rowOf({ message: { type: "streamMessage", ...more } }, rowOf({ message: head }, undefined));
+  assert.deepEqual(bodyLines(message({ body: "aGVsbG8=", truncated: true })), [
+    "── body: 5 bytes, cut short ──",
+    "hello",
+    "",
+  ]);
+  const compressed = message({ body: Buffer.from([0, 255]).toString("base64"), compressed: true });
+  assert.deepEqual(bodyLines(compressed), ["── body: 2 bytes, compressed, not decoded, binary ──", ""]);
+});
+
 test("a compressed body is decoded by its content-encoding, also when it is cut short", () => {
   const codings = { gzip: gzipSync, deflate: deflateSync, br: brotliCompressSync, zstd: zstdCompressSync } as const;
   for (const [coding, compress] of Object.entries(codings)) {

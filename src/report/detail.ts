@@ -163,9 +163,11 @@ function withShortBody({ event, message }: Row): Fields {
 }
 
 function bodyLines({ message, encodings }: Row): DetailLine[] {
-  const { type, stage, body, truncated } = message;
-  if (type !== "bodySnapshot" || typeof body !== "string") return [];
-  const encoding = stage === "response" ? encodings.response : encodings.request;
+  const { type, stage, body, truncated, compressed } = message;
+  if ((type !== "bodySnapshot" && type !== "streamMessage") || typeof body !== "string") return [];
+  const ofBody = stage === "response" ? encodings.response : encodings.request;
+  // A message has its own compression, whose state is in the messages before it.
+  const encoding = type === "bodySnapshot" ? ofBody : compressed === true ? "compressed" : "";
   const { note: about, text } = readBody(body, encoding, truncated === true);
   if (text === undefined) return [note(`── body: ${about}, binary ──`)];
   return [note(`── body: ${about} ──`), ...(text === "" ? [] : harmless(text).split("\n").map(plain))];

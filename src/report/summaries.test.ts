@@ -53,6 +53,17 @@ test("the summary of a request without a route says so", () => {
   assert.equal(summary({ ...message, listeners }), "no listener accepts this host (1 evaluated)");
 });
 
+test("a message has its beginning, if it is readable text", () => {
+  const message = (more: Fields) => summary({ type: "streamMessage", direction: "sent", number: 3, bytes: 5, ...more });
+  const base64 = (content: string | Buffer) => Buffer.from(content).toString("base64");
+  assert.equal(message({ opcode: "text", body: base64("one\ntwo") }), "sent 3: text, 5 B: one two");
+  assert.equal(message({ opcode: "close", closeCode: 1000, body: "" }), "sent 3: close 1000, 5 B");
+  assert.equal(message({ body: base64(Buffer.from([10, 0, 255])) }), "sent 3: 5 B");
+  assert.equal(message({ compressed: true, body: base64("x") }), "sent 3: 5 B, compressed");
+  const long = message({ body: base64("é".repeat(5000)) });
+  assert.ok(long.startsWith("sent 3: 5 B: éé") && long.length === 120);
+});
+
 test("failures name their error", () => {
   const message = { type: "backendCallResult", status: null, error: "connection refused" };
   assert.equal(summary(message), "error=connection refused");

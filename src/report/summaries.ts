@@ -1,6 +1,7 @@
 /** The summaries of the event list (reference 5.4). */
 import { type Fields, fieldsOf } from "../base/fields.ts";
 import { authorizationText, type ShownRule } from "../trace/authorization.ts";
+import { contentOf } from "./bodies.ts";
 import { evaluatedCount, selectedName } from "./fields.ts";
 import { clip } from "./text.ts";
 
@@ -78,15 +79,21 @@ export function summaryOf(message: Fields): string {
   return Object.keys(rest).length === 0 ? "" : clip(oneLine(JSON.stringify(rest)), 120);
 }
 
-/** Such as `received 3: text, 120 B` or `sent 1: 4096 B, compressed`. */
-function streamMessage({ direction, number, opcode, closeCode, bytes, compressed }: Fields): string {
+/** Such as `received 3: text, 5 B: hello` or `sent 1: 4096 B, compressed`. */
+function streamMessage({ direction, number, opcode, closeCode, bytes, compressed, body }: Fields): string {
   const parts = [
     [textOf(opcode), textOf(closeCode)].filter(Boolean).join(" "),
     `${textOf(bytes)} B`,
     compressed === true ? "compressed" : "",
   ];
-  return `${textOf(direction)} ${textOf(number)}: ${parts.filter(Boolean).join(", ")}`;
+  const said = `${textOf(direction)} ${textOf(number)}: ${parts.filter(Boolean).join(", ")}`;
+  const beginning = typeof body === "string" && compressed !== true ? body.slice(0, SHOWN_BASE64) : "";
+  const text = contentOf(Buffer.from(beginning, "base64"), "").text ?? "";
+  return text === "" ? said : `${said}: ${text}`;
 }
+
+/** Of a message, more than a summary has room for. */
+const SHOWN_BASE64 = 640;
 
 function messagesOf(value: unknown): string {
   const { messages, bytes } = fieldsOf(value);

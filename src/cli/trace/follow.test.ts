@@ -74,7 +74,7 @@ test("messages have a line of their own while their stream is open", async () =>
     from(
       undefined,
       started(1, "/chat"),
-      event(1, "streamMessage", { direction: "received", number: 1, bytes: 5, opcode: "text" }),
+      event(1, "streamMessage", { direction: "received", number: 1, bytes: 5, opcode: "text", body: "aGVsbG8=" }),
       event(1, "streamMessage", { direction: "sent", number: 7, bytes: 90, compressed: true }),
       event(1, "streamMessage", { direction: "sent", number: 8, bytes: 2, opcode: "close", closeCode: 1000 }),
       event(1, "messagesOmitted", { received: none, sent: { messages: 40, bytes: 1000 } }),
@@ -83,13 +83,15 @@ test("messages have a line of their own while their stream is open", async () =>
     ),
   );
   const lines = [
-    "received 1: text, 5 B",
+    "received 1: text, 5 B: hello",
     "sent 7: 90 B, compressed",
     "sent 8: close 1000, 2 B",
     "too many to show: 0 (0 B) received, 40 (1000 B) sent",
     "not readable in what was sent: a frame has reserved bits",
   ].map((line) => `04:05:06.789  #1  after 2 ms: ${line}`);
+  const first = "04:05:06.789  #1  GET http://a.test/chat → streaming";
   assert.deepEqual(out.split("\n"), [
+    first,
     ...lines,
     "04:05:06.789  #1  GET http://a.test/chat → still running after 2 ms",
     "",

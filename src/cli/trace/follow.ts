@@ -15,6 +15,8 @@ interface Open {
   readonly number: number;
   readonly pod: string | undefined;
   readonly events: Fields[];
+  /** A line has said which request it is: its messages have only its number. */
+  named: boolean;
 }
 
 /**
@@ -50,10 +52,12 @@ export async function printFollowed(
         await write(context.stdout, `${inPod(raw, { ...event, request: number }, pod)}\n`);
         continue;
       }
-      const request = open.get(number) ?? { number, pod, events: [] };
+      const request = open.get(number) ?? { number, pod, events: [], named: false };
       open.set(number, request);
       // Shown while its stream is open. They are not kept: there can be any number of them, and they do not decide an outcome.
       if (isOfMessages(event)) {
+        if (!request.named) await print(request, `${outcomeOf(rowsOf(request.events)).request} → streaming`);
+        request.named = true;
         const { end, summary } = rowOf(event, undefined);
         await print(request, `after ${duration(end ?? 0)}: ${summary}`);
         continue;

@@ -8,6 +8,8 @@ import type { FollowRequest } from "../../../src/admin/client/client.ts";
 import { proxyTo, TestGateway } from "../../helpers/gateway.ts";
 import { GrpcClient } from "../../helpers/grpc-client.ts";
 import { GrpcServer } from "../../helpers/grpc-server.ts";
+import { RawUpstream, reply } from "../../helpers/raw-peer.ts";
+import { NodeClient } from "../http2/support.ts";
 import type { Followed } from "./following.ts";
 import { admin, rawClient, traceOf } from "./support.ts";
 
@@ -195,6 +197,26 @@ suite("messages of a WebSocket", () => {
     client.destroy();
   });
 
+  test("over HTTP/2 they are seen too", async () => {
+    await using following = await Following.of(gateway, { bodies: 8 });
+    await using client = await NodeClient.connect(gateway.port());
+    if (client.session.remoteSettings.enableConnectProtocol !== true) await once(client.session, "remoteSettings");
+    const stream = client.open({
+      ":method": "CONNECT",
+      ":protocol": "websocket",
+      ":path": "/chat",
+      "sec-websocket-version": "13",
+    });
+    await once(stream, "response");
+    stream.write(Buffer.concat([Buffer.of(0x81, 0x82, 1, 2, 3, 4), Buffer.of(0x68 ^ 1, 0x69 ^ 2)]));
+    const text = { type: "streamMessage", number: 1, bytes: 2, opcode: "text", body: base64("hi") };
+    assert.deepEqual(ordered(await following.messages(2)), [
+      { ...text, direction: "received" },
+      { ...text, direction: "sent" },
+    ]);
+    stream.close();
+  });
+
   test("the stream of one request has no events about messages, also while somebody follows it", async () => {
     await using following = await Following.of(gateway, {});
     const events = await traceOf(gateway, async () => {
@@ -239,4 +261,20 @@ test("messages of a gRPC stream are seen while it is open, in both directions", 
   assert.ok(finished?.type === "requestFinished");
   assert.deepEqual(finished.grpc, { status: 0, requestMessages: 2, responseMessages: 2 });
   await status;
+});
+
+test("a response to a gRPC call that is not gRPC has no messages", async (t) => {
+  await using upstream = await RawUpstream.answering(() =>
+    reply("<html>not gRPC</html>", ["Content-Type: text/html"], "502 Bad Gateway"),
+  );
+  const gateway = await TestGateway.start(proxyTo(`127.0.0.1:${upstream.port}`));
+  t.after(() => gateway.stop());
+  await using following = await Following.of(gateway, {});
+  const client = await rawClient(
+    gateway.port(),
+    "POST /test.Echo/Say HTTP/1.1\r\nHost: a.test\r\nContent-Type: application/grpc\r\nContent-Length: 7\r\n\r\n\0\0\0\0\x02hi",
+  );
+  const seen = (await following.rest()).filter(({ type }) => OF_MESSAGES.includes(type));
+  assert.deepEqual(seen, [{ type: "streamMessage", direction: "received", number: 1, bytes: 2 }]);
+  client.destroy();
 });
