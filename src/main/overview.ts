@@ -1,9 +1,9 @@
 import type { ListenerState, Overview } from "../admin/plane/answers.ts";
 import type { ConfigStatus } from "../admin/plane/config-status.ts";
 import { formatHostPort } from "../base/listen-address.ts";
+import { type Locate, withPlace } from "../base/origin.ts";
 import type { PackedIr } from "../ir/packed-ir.ts";
 import type { RecordAnswer, RecordQuery } from "../recorder/records.ts";
-import { type Locate, withPlace } from "../rehearsal/explanation.ts";
 import { groupsOf } from "../report/recorded.ts";
 import type { Supervisor } from "../worker/supervisor.ts";
 import { STEP, type TrafficHistory } from "./traffic-history.ts";
