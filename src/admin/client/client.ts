@@ -4,6 +4,7 @@ import type { RecordAnswer } from "../../recorder/records.ts";
 import type { Explanation } from "../../rehearsal/explanation.ts";
 import type { Question, RecordedQuestion } from "../../rehearsal/question.ts";
 import { type AdminAnswers, isAnswer, type Overview, queryOf, type RequestsQuery } from "../plane/answers.ts";
+import type { BackendsAnswer, BackendsQuery } from "../plane/backends.ts";
 import type { ConfigStatus } from "../plane/config-status.ts";
 import {
   type AdminAddress,
@@ -123,6 +124,11 @@ export class AdminClient {
     const path = withQuery("/impact", queryOf({ last, ...words }));
     const request = { method: "POST", path, body: text, timeout: IMPACT_TIMEOUT, signal } as const;
     return this.#answer("/impact", await adminJson(this.#address, request));
+  }
+
+  /** Backends with the state of their endpoints; see docs/backends.md. */
+  async backends(query: Partial<BackendsQuery>, options: CallOptions = {}): Promise<BackendsAnswer> {
+    return this.#answer("/backends", await this.#json(withQuery("/backends", queryOf(query)), options));
   }
 
   /** The records of finished requests; see docs/recorder.md. */

@@ -1,9 +1,12 @@
 import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
+import { text } from "node:stream/consumers";
 import { after, before, test } from "node:test";
 import type { BackendsAnswer, BackendView } from "../../../src/admin/plane/backends.ts";
 import { TestGateway } from "../../helpers/gateway.ts";
+import { TGCTL } from "../../helpers/programs.ts";
 import { closedPort, RawPeer, RawUpstream, reply } from "../../helpers/raw-peer.ts";
 import { until } from "../../helpers/until.ts";
 
@@ -174,6 +177,17 @@ test("an evicted endpoint says until when and why; a failing backend is found by
     [gone?.key, "service/shop/cart.shop.svc.cluster.local"],
   );
   assert.equal((await one(gone?.key ?? "")).key, gone?.key);
+});
+
+test("tgctl shows a line for each endpoint, with the reason why it gets no requests", async () => {
+  await send("/gone");
+  const args = ["proxy", "backends", "--local", "--failing", "--proxy-admin-port", new URL(gateway.url("admin")).port];
+  const child = spawn(TGCTL, args, { stdio: ["ignore", "pipe", "inherit"] });
+  const lines = (await text(child.stdout)).split("\n");
+  assert.match(lines[0] ?? "", /^BACKEND +ENDPOINT +STATE/);
+  const gone = lines.find((line) => line.includes(" evicted ")) ?? "";
+  assert.match(gone, new RegExp(`^127\\.0\\.0\\.1:${closed} +127\\.0\\.0\\.1:${closed} +evicted +0\\.\\d\\d`));
+  assert.match(gone, /until \d\d:\d\d:\d\d, failures in a row: 1$/);
 });
 
 test("a service has its workloads with their places, those that get no requests first", async () => {

@@ -1,5 +1,6 @@
 import type { Group } from "../../runner/define-command.ts";
 import type { TraceView } from "../../trace/view.ts";
+import { backends } from "./backends.ts";
 import { configAll, configBackends, configListeners, configPolicies, configRoutes } from "./config.ts";
 import { explain } from "./explain.ts";
 import { impact } from "./impact.ts";
@@ -26,5 +27,5 @@ const profile: Group = {
 export const proxyGroup = (loadTraceView: () => Promise<TraceView>): Group => ({
   name: "proxy",
   summary: "Inspect a proxy",
-  commands: [traceGroup(loadTraceView), explain, recent, impact, status, config, log, profile],
+  commands: [traceGroup(loadTraceView), explain, recent, impact, status, backends, config, log, profile],
 });

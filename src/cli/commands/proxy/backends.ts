@@ -1,0 +1,71 @@
+import type { BackendView, EndpointView, Shortened } from "../../../admin/plane/backends.ts";
+import { durationText } from "../../../report/recorded.ts";
+import { DUMP_OUTPUT_OPTION, print, table } from "../../dump/dump.ts";
+import { adminResult } from "../../proxy/admin.ts";
+import { RESOURCE, TARGET_OPTIONS } from "../../proxy/proxies.ts";
+import { defineCommand } from "../../runner/define-command.ts";
+import { openProxies } from "../open-proxies.ts";
+
+export const backends = defineCommand({
+  name: "backends",
+  summary: "Show the health, load and connections of the endpoints behind each backend",
+  description: [
+    "STATE is healthy, evicted, unhealthy, notReady, pending or unused; those that get no requests come first in each backend. In a cluster, the first pod is asked. See docs/backends.md.",
+  ],
+  argument: RESOURCE,
+  options: {
+    ...TARGET_OPTIONS,
+    find: { type: "text", value: "text", summary: "Only backends with this text in their key, name or addresses" },
+    failing: { type: "switch", summary: "Only backends with an endpoint that gets no requests" },
+    output: DUMP_OUTPUT_OPTION,
+  },
+  examples: [
+    { does: "Which endpoints get no requests, and why", run: "backends --failing" },
+    { does: "Everything about one address, as JSON", run: "backends --find 10.0.0.7 -o json" },
+  ],
+  async run(invocation, context) {
+    const { find, failing, output } = invocation.options;
+    await using proxies = await openProxies(invocation, context);
+    const proxy = await proxies.first();
+    const answer = await adminResult(proxy, proxy.client.backends({ find, failing }, { signal: context.signal }));
+    await print(answer, output, context, () => backendTable(answer.backends));
+  },
+});
+
+/** A line for each endpoint, and one for each backend without any; below them how many are not shown. */
+function backendTable({ total, shown }: Shortened<BackendView>): string {
+  const header = ["BACKEND", "ENDPOINT", "STATE", "HEALTH", "LATENCY", "ACTIVE", "REQUESTS", "CONNECTIONS", "WHY"];
+  const rows = shown.flatMap(({ name, kind, endpoints }) =>
+    endpoints.total === 0
+      ? [[name, kind, "", "", "", "", "", "", ""]]
+      : endpoints.shown.map((endpoint) => [name, ...endpointCells(endpoint)]),
+  );
+  const more = shown.flatMap(({ key, endpoints }) => {
+    const left = endpoints.total - endpoints.shown.length;
+    return left === 0 ? [] : [`${left} more endpoints of ${key}\n`];
+  });
+  const others = total - shown.length;
+  return `${table(header, rows)}${more.join("")}${others === 0 ? "" : `${others} more backends\n`}`;
+}
+
+function endpointCells(endpoint: EndpointView): string[] {
+  const { addresses, state, health, latency, active, requests, pool } = endpoint;
+  return [
+    addresses.join(","),
+    state,
+    health.toFixed(2),
+    latency === 0 ? "" : durationText(latency * 1000),
+    String(active),
+    String(requests),
+    pool === undefined ? "" : String(pool.active + pool.idle + pool.connecting),
+    whyText(endpoint),
+  ];
+}
+
+function whyText({ state, evicted, check }: EndpointView): string {
+  if (state === "unhealthy") return check?.reason ?? "";
+  if (evicted === undefined) return "";
+  const failures = evicted.cause?.consecutiveFailures;
+  const until = `until ${new Date(evicted.until).toISOString().slice(11, 19)}`;
+  return failures === undefined ? until : `${until}, failures in a row: ${failures}`;
+}
