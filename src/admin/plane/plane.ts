@@ -2,7 +2,7 @@ import type { GatewayImpact } from "../../impact/merge.ts";
 import type { RecordAnswer, RecordQuery } from "../../recorder/records.ts";
 import type { Explanation } from "../../rehearsal/explanation.ts";
 import type { MetricsFormat } from "../../telemetry/prometheus.ts";
-import type { Overview } from "./answers.ts";
+import type { Overview, RoutesAnswer, RoutesQuery } from "./answers.ts";
 import type { ConfigStatus } from "./config-status.ts";
 
 /**
@@ -14,6 +14,7 @@ export interface AdminPlane {
   configDump(): Promise<unknown>;
   configStatus(): ConfigStatus;
   overview(): Overview;
+  routes(question: RoutesQuestion): RoutesAnswer;
   /**
    * Waits for the next request and sends its events to `reader`, then calls `reader.end()`. Resolves when it waits.
    * @throws AdminBadRequest for an expression that does not compile
@@ -93,6 +94,9 @@ interface ImpactQuestion {
   /** Only requests that arrived later, epoch ms. */
   readonly since: number;
 }
+
+/** Which routes to show. */
+type RoutesQuestion = RoutesQuery & Required<Pick<RoutesQuery, "page" | "limit">>;
 
 /** Which records to find; `where`: CEL over a record. */
 type RequestsQuestion = Omit<RecordQuery, "where"> & { readonly where?: string | undefined };
