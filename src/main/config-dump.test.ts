@@ -122,7 +122,9 @@ function endpointsWith(evictedMs: number | null) {
   const key = endpointKey({ ...address, ...connectionOf({}, new ServiceIndex([], [])) }, 1);
   const pool = { active: 0, idle: 0, connecting: 0, waiting: 0, overflows: 0 };
   const calls = { health: 0.5, latency: 0.25, pending: 1, total: 99, consecutiveFailures: 2, timesEjected: 1 };
-  const stats: EndpointStats = { key, target: "127.0.0.1:9000", ...calls, evictedMs, overflows: 0, check: null, pool };
+  const limits = { connections: 10_000, waiting: 4096, requests: null };
+  const own = { key, target: "127.0.0.1:9000", evictedMs, overflows: 0, check: null };
+  const stats: EndpointStats = { ...own, ...calls, pool, limits };
   const config = {
     ...withRoute({ backends: [{ backend: "/shop" }] }),
     backends: [{ name: "shop", host: "127.0.0.1:9000" }],

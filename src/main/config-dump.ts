@@ -29,6 +29,7 @@ import { redactTcp } from "../policies/upstream-settings/index.ts";
 import type { FrontendInput } from "../translation/schema/frontend.ts";
 import { targetName } from "../upstream/settings/pool-target.ts";
 import type { Target } from "../upstream/settings/target.ts";
+import { backendsOf } from "./backend-uses.ts";
 import { EndpointsDump, type LiveEndpoints } from "./endpoints-dump.ts";
 
 /** The live state that a dump shows besides the configuration. */
@@ -76,25 +77,16 @@ export function dumpIr(ir: Ir, live: Live): Fields {
 
 /** Named backends and those defined in routes; services have their own list. */
 function dumpBackends(ir: Ir, context: Context, endpoints: EndpointsDump): Fields[] {
-  const listeners = ir.binds.flatMap((bind) => bind.listeners);
-  const routes = [...listeners, ...ir.routeGroups].flatMap((owner): readonly (Route | TcpRoute)[] => owner.routes);
-  routes.push(...listeners.flatMap(({ tcpRoutes }) => tcpRoutes));
-  const uses = routes.flatMap(({ origin, backends }) =>
-    backends.map((backend, i) => ({ ...backend, origin: originOfBackend(origin, i, backend.at) })),
-  );
-  const used = Map.groupBy(uses, ({ key }) => key);
-  const named = new Set(ir.backends.map(({ key }) => key));
-  const inRoutes = [...used.values()].flatMap((uses) =>
-    uses.filter(({ key, target }) => !named.has(key) && stored(target)),
-  );
-  return byKey([...ir.backends, ...inRoutes]).map((backend) => {
+  return backendsOf(ir).flatMap(({ backend, isNamed, uses }) => {
+    if (!isNamed && !stored(backend.target)) return [];
     const { origin } = backend;
-    return {
+    const dumped = {
       backend: dumpBackend(backend),
       ...dumpOrigin(origin),
-      ...endpoints.backend([backend, ...(used.get(backend.key) ?? [])]),
-      ...(named.has(backend.key) && inline(backend, origin, ["policies"], context)),
+      ...endpoints.backend([backend, ...uses]),
+      ...(isNamed && inline(backend, origin, ["policies"], context)),
     };
+    return [dumped];
   });
 }
 

@@ -5,7 +5,7 @@ import { type Locality, localityBuckets } from "../upstream/discovery/locality.t
 import type { CheckStats } from "../upstream/endpoints/endpoint.ts";
 import { byOwner, combineStats, type EndpointStats, endpointKey } from "../upstream/endpoints/endpoints.ts";
 import { checkIdentity } from "../upstream/endpoints/health-check.ts";
-import { targetName } from "../upstream/settings/pool-target.ts";
+import { type Address, targetName } from "../upstream/settings/pool-target.ts";
 
 type Json = Readonly<Record<string, unknown>>;
 
@@ -18,7 +18,22 @@ export interface LiveEndpoints {
   readonly locality: Locality;
 }
 
-/** The endpoints of one dump; indexes services and statistics once for all services and backends. */
+/** An endpoint as it was configured, and what workers know about it. */
+export interface SeenEndpoint {
+  readonly addresses: readonly Address[];
+  readonly capacity: number;
+  /** One for each way to connect to it; empty: no worker uses it yet. */
+  readonly stats: readonly EndpointStats[];
+}
+
+/** An address of a workload behind a service. */
+export interface SeenWorkload extends SeenEndpoint {
+  readonly workload: Workload;
+  /** Index of its bucket of near and far workloads; undefined: it gets no requests. */
+  readonly rank: number | undefined;
+}
+
+/** The endpoints of one configuration; indexes services and statistics once for all services and backends. */
 export class EndpointsDump {
   readonly #live: LiveEndpoints;
   readonly #services: ServiceIndex;
@@ -36,56 +51,94 @@ export class EndpointsDump {
    * the last.
    */
   service(service: Service): Json {
-    const workloads = this.#services.find(serviceKey(service))?.workloads ?? [];
-    const buckets = localityBuckets(service, workloads, this.#live.locality);
-    const used = new Set(buckets.flat());
-    const unused = workloads.filter((workload) => !used.has(workload));
+    const { buckets, unused } = this.#bucketsOf(service);
     const shown = [...buckets.slice(0, -1), [...(buckets.at(-1) ?? []), ...unused]];
     return {
       ...service,
-      endpoints: shown.map((bucket) => partition(bucket.flatMap((workload) => this.#workload(workload, service)))),
+      endpoints: shown.map((bucket) => partition(bucket.flatMap((workload) => this.#dumped(workload, service)))),
     };
   }
 
-  /** One entry, or one for each address if there are several; connections that differ in TLS only are combined. */
-  #workload(workload: Workload, service: Service): DumpedEndpoint[] {
-    const { uid, status, capacity, workloadIps, hostname } = workload;
+  /** The addresses of a service, the nearest first and those that get no requests last. */
+  ofService(service: Service): SeenWorkload[] {
+    const { buckets, unused } = this.#bucketsOf(service);
+    const seen = (workload: Workload, rank?: number): SeenWorkload[] =>
+      this.#addresses(workload, service).map(({ seen }) => ({ ...seen, workload, rank }));
+    const used = buckets.flatMap((bucket, rank) => bucket.flatMap((workload) => seen(workload, rank)));
+    return [...used, ...unused.flatMap((workload) => seen(workload))];
+  }
+
+  #bucketsOf(service: Service): {
+    readonly buckets: readonly (readonly Workload[])[];
+    readonly unused: readonly Workload[];
+  } {
+    const workloads = this.#services.find(serviceKey(service))?.workloads ?? [];
+    const buckets = localityBuckets(service, workloads, this.#live.locality);
+    const used = new Set(buckets.flat());
+    return { buckets, unused: workloads.filter((workload) => !used.has(workload)) };
+  }
+
+  /** One entry, or one for each address if there are several. */
+  #dumped(workload: Workload, service: Service): DumpedEndpoint[] {
+    const { uid, status, capacity } = workload;
     const key = serviceKey(service);
-    const port = workload.services[key];
-    const shown = { endpoint: { workloadUid: uid, port, status }, capacity };
+    const shown = { endpoint: { workloadUid: uid, port: workload.services[key], status }, capacity };
+    const all = this.#addresses(workload, service);
+    return all.map(({ host, seen }) => ({
+      key: all.length === 1 ? `${uid}:${key}` : `${uid}:${key}:${host}`,
+      shown,
+      stats: combined(seen.stats),
+    }));
+  }
+
+  #addresses(workload: Workload, service: Service): { readonly host: string; readonly seen: SeenEndpoint }[] {
+    const { uid, capacity, workloadIps, hostname } = workload;
     const hosts = workloadIps.length > 0 ? workloadIps : [hostname ?? ""];
-    const ports = Object.values({ ...service.ports, ...port });
+    const ports = new Set(Object.values({ ...service.ports, ...workload.services[serviceKey(service)] }));
     const known = this.#byWorkload(uid);
     return hosts.map((host) => {
-      const targets = new Set(ports.map((each) => targetName({ host, port: each })));
-      const stats = known.filter(({ target }) => targets.has(target));
-      return {
-        key: hosts.length === 1 ? `${uid}:${key}` : `${uid}:${key}:${host}`,
-        shown,
-        stats: stats.length === 0 ? undefined : stats.reduce(combineStats),
-      };
+      const addresses = Array.from(ports, (port) => ({ host, port }));
+      const targets = new Set(addresses.map(targetName));
+      return { host, seen: { addresses, capacity, stats: known.filter(({ target }) => targets.has(target)) } };
     });
   }
 
-  /**
-   * The one endpoint of a static backend, in the shape of a service's endpoints. `uses` are the backend and what refers to it:
-   * different policies have different connections, whose statistics are combined.
-   */
-  backend(uses: readonly Pick<Backend, "key" | "target" | "policies">[]): Json {
+  /** The one endpoint of a static backend, in the shape of a service's endpoints; see `ofBackend`. */
+  backend(uses: readonly BackendLike[]): Json {
     const [first] = uses;
-    if (first === undefined || (first.target.type !== "static" && first.target.type !== "unix")) return {};
-    const address = first.target;
+    const seen = this.ofBackend(uses);
+    if (first === undefined || seen === undefined) return {};
+    // Other backends may send to the same endpoints: the count is this backend's own.
+    const total = this.#live.calls.get(first.key) ?? 0;
+    const shared = combined(seen.stats);
+    const [address] = seen.addresses;
+    const stats = shared && { ...shared, total };
+    return { endpoints: [partition([{ key: targetName(address), shown: { capacity: seen.capacity }, stats }])] };
+  }
+
+  /**
+   * The one endpoint of a static backend; undefined for others. `uses` are the backend and what refers to it: different policies have
+   * different connections.
+   */
+  ofBackend(uses: readonly BackendLike[]): (SeenEndpoint & { readonly addresses: readonly [Address] }) | undefined {
+    const [first] = uses;
+    if (first === undefined || (first.target.type !== "static" && first.target.type !== "unix")) return undefined;
+    const { type: _, ...address } = first.target;
     const keys = new Set(
       uses.map(({ policies }) =>
         endpointKey({ ...address, ...connectionOf(policies, this.#services) }, 1, "", checkIdentity(policies)),
       ),
     );
-    const shared = [...keys].flatMap((key) => this.#live.endpoints.get(key) ?? []);
-    // Other backends may send to the same endpoints: the count is this backend's own.
-    const total = this.#live.calls.get(first.key) ?? 0;
-    const stats = shared.length === 0 ? undefined : { ...shared.reduce(combineStats), total };
-    return { endpoints: [partition([{ key: targetName(address), shown: { capacity: 1 }, stats }])] };
+    const stats = [...keys].flatMap((key) => this.#live.endpoints.get(key) ?? []);
+    return { addresses: [address], capacity: 1, stats };
   }
+}
+
+type BackendLike = Pick<Backend, "key" | "target" | "policies">;
+
+/** undefined: no worker uses the endpoint yet. */
+export function combined(stats: readonly EndpointStats[]): EndpointStats | undefined {
+  return stats.length === 0 ? undefined : stats.reduce(combineStats);
 }
 
 interface DumpedEndpoint {

@@ -1,6 +1,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { memoryReport, type NamedThreadMemory } from "../admin/memory.ts";
 import type { Overview, RoutesAnswer } from "../admin/plane/answers.ts";
+import type { BackendsAnswer, BackendView } from "../admin/plane/backends.ts";
 import type { ConfigStatus } from "../admin/plane/config-status.ts";
 import { AdminBadRequest, AdminGone, type AdminPlane, AdminUnavailable } from "../admin/plane/plane.ts";
 import { mergeCpuProfiles } from "../admin/pprof/cpu.ts";
@@ -12,6 +13,7 @@ import { type Locate, withPlace } from "../base/origin.ts";
 import { redactAll } from "../base/redaction.ts";
 import { CelError, type Condition } from "../cel/index.ts";
 import type { Settings } from "../config/settings.ts";
+import type { Ir } from "../ir/ir.ts";
 import { type PackedIr, unpackIr } from "../ir/packed-ir.ts";
 import { NoRecord } from "../recorder/reach.ts";
 import type { RecordAnswer, RecordQuery, Records, RequestRecord } from "../recorder/records.ts";
@@ -29,7 +31,9 @@ import { withLocalityOfNode } from "../upstream/discovery/locality.ts";
 import { type CpuProfile, heapProfile, startCpuProfile } from "../worker/profiles.ts";
 import type { Supervisor } from "../worker/supervisor.ts";
 import { StreamGone, TooManyTraces } from "../worker/trace-hub.ts";
+import { BackendViews } from "./backends.ts";
 import { dumpIr, dumpSettings } from "./config-dump.ts";
+import type { LiveEndpoints } from "./endpoints-dump.ts";
 import { fingerprintOf } from "./fingerprint.ts";
 import { certificateMetrics, documentMetrics, endpointMetrics } from "./gateway-metrics.ts";
 import type { Impacts } from "./impacts.ts";
@@ -160,11 +164,12 @@ export function makePlane(gateway: PlaneSource): AdminPlane {
       const configuration = fingerprintOf(unpackIr(gateway.configuration), hidden);
       return sampleFileText(impactsOf(gateway).samples(since), { generation, configuration });
     },
+    backends: async (query) => redactAll((await backendViews(gateway)).list(query)) as BackendsAnswer,
+    backend: async (key) => redactAll((await backendViews(gateway)).one(key)) as BackendView | undefined,
     async configDump() {
-      const [endpoints, calls] = await Promise.all([supervisor.endpoints(), supervisor.backendCalls()]);
-      const ir = unpackIr(gateway.configuration);
-      const locality = withLocalityOfNode(settings.locality, ir.workloads);
-      const live = { ports: supervisor.ports, endpoints, calls, locality, hidden };
+      const { ir, ...states } = await withEndpoints(gateway);
+      const { locality } = states;
+      const live = { ...states, ports: supervisor.ports, hidden };
       const dump = {
         ...dumpIr(ir, live),
         version: versionInfo(),
@@ -219,6 +224,24 @@ export function makePlane(gateway: PlaneSource): AdminPlane {
       return renderMetrics(snapshot, extra, { remove, custom: Object.keys(fields.add), format, exemplars });
     },
   };
+}
+
+/** The configuration in effect, and the state of its endpoints. */
+async function withEndpoints({
+  supervisor,
+  configuration,
+  settings,
+}: PlaneSource): Promise<LiveEndpoints & { readonly ir: Ir }> {
+  const [endpoints, calls] = await Promise.all([supervisor.endpoints(), supervisor.backendCalls()]);
+  const ir = unpackIr(configuration);
+  return { ir, endpoints, calls, locality: withLocalityOfNode(settings.locality, ir.workloads) };
+}
+
+async function backendViews(gateway: PlaneSource): Promise<BackendViews> {
+  const { generation } = gateway.status;
+  const { ir, ...live } = await withEndpoints(gateway);
+  const history = gateway.supervisor.healthHistory;
+  return new BackendViews(ir, { ...live, history, generation, locate: locateIn(generation, gateway) });
 }
 
 /** The newest record with this id, and how many there are, if several. Throws NoRecord. */

@@ -20,6 +20,7 @@ import { MemoryPressure } from "../proxy/overload/memory-pressure.ts";
 import { DRAIN_STEPS } from "../proxy/ports/drain.ts";
 import { RecorderMemory } from "../recorder/memory.ts";
 import { SampleRing } from "../recorder/sample-ring.ts";
+import { HealthHistory } from "../telemetry/health-history.ts";
 import { type MetricsSnapshot, mergeSnapshots, type RequestVisitor } from "../telemetry/metrics.ts";
 import type { Chunk } from "../telemetry/otlp/messages.ts";
 import { EndedSeries } from "../telemetry/traffic.ts";
@@ -130,6 +131,8 @@ export class Supervisor implements WorkerEvents {
   /** For the digests of secrets in samples; new in each run of the gateway. */
   readonly sampleKey = randomBytes(32);
   readonly #rotation: NodeJS.Timeout;
+  /** What workers have found out about the health of endpoints, by their keys. */
+  readonly healthHistory = new HealthHistory();
   readonly #evictions = new Evictions();
   /** Results of active health checks, by the key of the endpoint. */
   readonly #healths = new Map<string, HealthNotice>();
@@ -351,14 +354,21 @@ export class Supervisor implements WorkerEvents {
 
   /** Outlier detection is per worker, eviction is shared: otherwise each worker would fail requests to learn the same. */
   onEvicted(handle: WorkerHandle, notice: EvictionNotice): void {
+    const { key, ms, cause } = notice;
+    this.healthHistory.add(key, { at: Date.now(), state: "evicted", forMs: ms, ...(cause && { cause }) });
     this.#evictions.add(notice, performance.now());
     for (const worker of this.workers) if (worker !== handle) worker.call("evict", { notice }).catch(() => undefined);
   }
 
   /** One worker probes for all: otherwise endpoints would get as many probes as there are workers. */
   onHealth(handle: WorkerHandle, notice: HealthNotice): void {
-    if (notice.healthy === undefined) this.#healths.delete(notice.key);
-    else this.#healths.set(notice.key, notice);
+    const { key, healthy, reason } = notice;
+    if (healthy === undefined) this.#healths.delete(key);
+    else {
+      this.#healths.set(key, notice);
+      const at = Date.now();
+      this.healthHistory.add(key, healthy ? { at, state: "healthy" } : { at, state: "unhealthy", reason });
+    }
     for (const worker of this.workers) if (worker !== handle) worker.call("health", { notice }).catch(() => undefined);
   }
 

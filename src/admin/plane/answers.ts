@@ -5,10 +5,13 @@ import type { GatewayImpact } from "../../impact/merge.ts";
 import type { RecordAnswer, RequestRecord } from "../../recorder/records.ts";
 import type { Explanation } from "../../rehearsal/explanation.ts";
 import type { RequestGroup } from "../../report/recorded.ts";
+import type { BackendsAnswer, BackendView } from "./backends.ts";
 import type { ConfigStatus } from "./config-status.ts";
 
 /** The JSON of an endpoint with status 200, by the path of its route. */
 export interface AdminAnswers {
+  readonly "/backends": BackendsAnswer;
+  readonly "/backends/": BackendView;
   readonly "/config/status": ConfigStatus;
   readonly "/explain": Explanation;
   readonly "/impact": GatewayImpact;
@@ -154,6 +157,8 @@ export interface RequestsQuery {
 
 /** What tells an answer from that of another program: versions may add fields, so no more than this is looked at. */
 const MARKS: { readonly [Endpoint in keyof AdminAnswers]: (answer: Readonly<Record<string, unknown>>) => boolean } = {
+  "/backends": ({ backends }) => isObject(backends),
+  "/backends/": ({ endpoints }) => isObject(endpoints),
   "/config/status": ({ generation, synchronized }) => generation !== undefined && synchronized !== undefined,
   "/explain": ({ outcomes }) => Array.isArray(outcomes),
   "/impact": ({ classes, changes }) => isObject(classes) && Array.isArray(changes),

@@ -3,6 +3,7 @@ import type { RecordAnswer, RecordQuery } from "../../recorder/records.ts";
 import type { Explanation } from "../../rehearsal/explanation.ts";
 import type { MetricsFormat } from "../../telemetry/prometheus.ts";
 import type { Overview, RoutesAnswer, RoutesQuery } from "./answers.ts";
+import type { BackendsAnswer, BackendsQuery, BackendView } from "./backends.ts";
 import type { ConfigStatus } from "./config-status.ts";
 
 /**
@@ -15,6 +16,10 @@ export interface AdminPlane {
   configStatus(): ConfigStatus;
   overview(): Overview;
   routes(question: RoutesQuestion): RoutesAnswer;
+  /** Backends and services with the state of their endpoints. */
+  backends(query: BackendsQuery): Promise<BackendsAnswer>;
+  /** The one with this key, with longer lists; undefined if there is none. */
+  backend(key: string): Promise<BackendView | undefined>;
   /**
    * Waits for the next request and sends its events to `reader`, then calls `reader.end()`. Resolves when it waits.
    * @throws AdminBadRequest for an expression that does not compile

@@ -1,4 +1,5 @@
 import { answerReply, jsonReply, textReply } from "../server/reply.ts";
+import { backendRoutes } from "./backends.ts";
 import { explainRoutes } from "./explain.ts";
 import { impactRoutes } from "./impact.ts";
 import { loggingRoutes } from "./logging.ts";
@@ -53,6 +54,7 @@ export const ADMIN_ROUTES: readonly AdminRoute[] = [
   overviewRoute,
   ...routeRoutes,
   ...configRoutes,
+  ...backendRoutes,
   ...traceRoutes,
   ...explainRoutes,
   ...impactRoutes,

@@ -1,3 +1,4 @@
+import type { EvictionCause } from "../../telemetry/health-history.ts";
 import type { Pool } from "../pools/pool.ts";
 import type { Eviction } from "../settings/settings.ts";
 
@@ -11,6 +12,8 @@ export interface EvictionNotice {
   readonly ms: number;
   readonly timesEjected: number;
   readonly restoreHealth: number | undefined;
+  /** Absent: it is assumed. */
+  readonly cause?: EvictionCause;
 }
 
 /** The result of active health checks of an endpoint, for the workers that do not probe it. */
@@ -135,8 +138,9 @@ export class Endpoint {
     this.timesEjected++;
     this.evictedUntil = now + duration * this.timesEjected;
     this.#restoreHealth = eviction.restoreHealth;
-    const { key, timesEjected } = this;
-    this.#onEvicted({ key, ms: duration * timesEjected, timesEjected, restoreHealth: eviction.restoreHealth });
+    const { key, timesEjected, health, consecutiveFailures: failures } = this;
+    const cause = { consecutiveFailures: failures, health };
+    this.#onEvicted({ key, ms: duration * timesEjected, timesEjected, restoreHealth: eviction.restoreHealth, cause });
     return true;
   }
 

@@ -71,8 +71,10 @@ function stats(more: Partial<EndpointStats>): EndpointStats {
     overflows: 0,
     check: null,
   };
-  return { key: "k", target: "10.0.0.1:80", health: 1, latency: 0, ...counts, pool, ...more };
+  return { key: "k", target: "10.0.0.1:80", health: 1, latency: 0, ...counts, pool, limits: LIMITS, ...more };
 }
+
+const LIMITS = { connections: 10, waiting: 5, requests: 8 };
 
 test("statistics of several threads: counts add up, health and latency are weighted by calls, an eviction by any counts", () => {
   const a = stats({ total: 3, health: 1, latency: 0.1 });
@@ -83,6 +85,9 @@ test("statistics of several threads: counts add up, health and latency are weigh
   assert.equal(Math.round(both.latency * 1000), 200);
   assert.equal(both.evictedMs, 500);
   assert.equal(combineStats(b, a).evictedMs, 500);
+  assert.deepEqual(both.limits, { connections: 20, waiting: 10, requests: 16 });
+  const unlimited = { ...LIMITS, requests: null };
+  assert.equal(combineStats(a, { ...b, limits: unlimited }).limits.requests, null);
   assert.equal(combineStats(stats({ total: 0 }), stats({ total: 0 })).health, 1);
 });
 

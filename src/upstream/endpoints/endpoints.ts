@@ -23,6 +23,17 @@ export interface EndpointStats {
   /** State of its active health check; null = it has none. */
   readonly check: CheckStats | null;
   readonly pool: PoolUse;
+  readonly limits: EndpointLimits;
+}
+
+/** How many of each there may be at a time. */
+interface EndpointLimits {
+  /** Connections, unused ones included. */
+  readonly connections: number;
+  /** Requests that wait for a connection. */
+  readonly waiting: number;
+  /** Requests in progress; null = no limit. */
+  readonly requests: number | null;
 }
 
 /**
@@ -147,6 +158,7 @@ export class Endpoints {
       overflows: endpoint.overflows,
       check: endpoint.check === undefined ? null : { ...endpoint.check },
       pool: endpoint.pool.use,
+      limits: limitsOf(endpoint),
     }));
   }
 }
@@ -170,7 +182,18 @@ export function combineStats(a: EndpointStats, b: EndpointStats): EndpointStats 
     overflows: a.overflows + b.overflows,
     check: combineChecks(a.check, b.check),
     pool: addUse(a.pool, b.pool),
+    limits: addLimits(a.limits, b.limits),
   };
+}
+
+function limitsOf({ pool, maxRequests }: Endpoint): EndpointLimits {
+  return { ...pool.limits, requests: Number.isFinite(maxRequests) ? maxRequests : null };
+}
+
+/** Every thread has its own. */
+function addLimits(a: EndpointLimits, b: EndpointLimits): EndpointLimits {
+  const requests = a.requests === null || b.requests === null ? null : a.requests + b.requests;
+  return { connections: a.connections + b.connections, waiting: a.waiting + b.waiting, requests };
 }
 
 /** Unhealthy if one of them is. Only one worker at a time probes, so probes are summed. */

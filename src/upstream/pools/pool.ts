@@ -137,6 +137,11 @@ export class Pool implements ConnectionOwner, SessionOpener, Sweepable {
     this.#waiting = new WaitQueue(this.#maxPending, this.#settings.connectTimeout, () => this.#open > 0);
   }
 
+  /** Connections, and requests that wait for one, that this pool allows. */
+  get limits(): { readonly connections: number; readonly waiting: number } {
+    return { connections: this.#maxConnections, waiting: this.#maxPending };
+  }
+
   get use(): PoolUse {
     const idle = this.#idle.length + (this.#sessions?.idle ?? 0);
     const queues = [this.#waiting, ...(this.#sessions === undefined ? [] : [this.#sessions.queue])];

@@ -37,6 +37,12 @@ before(async () => {
       policies: { authorization: { rules: [{ deny: 'request.path != "/admin/ok"' }] } },
       backends,
     },
+    {
+      name: "view",
+      matches: [{ path: { pathPrefix: "/gateway" } }],
+      policies: { urlRewrite: { path: { prefix: "/" } } },
+      backends: [{ internal: "forward" }],
+    },
     { name: "shop", matches: [{ path: { pathPrefix: "/" } }], backends },
   ];
   gateway = await TestGateway.start({ binds: [{ port: 0, listeners: [{ name: "web", routes }] }] });
@@ -117,16 +123,14 @@ suite("in Chromium", () => {
   after(() => browser?.[Symbol.asyncDispose]());
 
   /** A page at a place of the view; undefined, and the test is skipped, without a Chromium. */
-  async function open(t: TestContext, hash: string, sizes: Partial<Look> = {}): Promise<Page | undefined> {
+  async function open(t: TestContext, hash: string, base = gateway.url("admin")): Promise<Page | undefined> {
     if (browser === undefined) {
       t.skip("no chromium on the PATH");
       return undefined;
     }
     const page = await browser.page();
-    const { scheme, width } = { scheme: "light", width: 1600, ...sizes };
-    await page.send("Emulation.setEmulatedMedia", { features: [{ name: "prefers-color-scheme", value: scheme }] });
-    await page.send("Emulation.setDeviceMetricsOverride", { width, height: 600, deviceScaleFactor: 1, mobile: false });
-    await page.open(`${gateway.url("admin")}/ui/${hash}`);
+    await look(page, "light", 1600);
+    await page.open(`${base}/ui/${hash}`);
     return page;
   }
 
@@ -190,6 +194,28 @@ suite("in Chromium", () => {
     }
   });
 
+  test("the view works behind a route of the gateway, with a prefix", async (t) => {
+    const page = await open(t, EVIL_PLACE, `http://127.0.0.1:${port}/gateway`);
+    if (page === undefined) return;
+    await shows(page, "What decided");
+    await shows(page, "authorization failed");
+    assert.deepEqual(page.messages, []);
+  });
+
+  test("a lost connection is shown, what is listed stays, and the list goes on by itself", async (t) => {
+    const page = await open(t, "#/requests");
+    if (page === undefined) return;
+    await shows(page, "/cart/59");
+    const conditions = { latency: 0, downloadThroughput: -1, uploadThroughput: -1 };
+    await page.send("Network.emulateNetworkConditions", { ...conditions, offline: true });
+    await until(page, "document.querySelector('[role=alert]')?.textContent.includes('Trying again')");
+    await shows(page, "/cart/59");
+    await (await fetch(`http://127.0.0.1:${port}/meanwhile`)).text();
+    await page.send("Network.emulateNetworkConditions", { ...conditions, offline: false });
+    await shows(page, "/meanwhile");
+    await until(page, "document.querySelector('[role=alert]') === null");
+  });
+
   test("an id without a record says so", async (t) => {
     const page = await open(t, `#/r/${encodeURIComponent(EVIL_ID)}`);
     if (page === undefined) return;
@@ -201,13 +227,14 @@ suite("in Chromium", () => {
   const pages = { "#/": "Failed or rejected", "#/requests": "/cart/59", [EVIL_PLACE]: "What decided" };
   for (const [hash, text] of Object.entries(pages))
     test(`${hash} in light and dark, narrow and wide: axe finds nothing, nothing is wider than the window`, async (t) => {
+      const page = await open(t, hash);
+      if (page === undefined) return;
+      await shows(page, text);
+      await page.evaluate(AXE);
       for (const scheme of ["light", "dark"] as const)
         for (const width of [400, 1600]) {
-          const page = await open(t, hash, { scheme, width });
-          if (page === undefined) return;
-          await shows(page, text);
+          await look(page, scheme, width);
           assert.equal(await page.evaluate("document.documentElement.scrollWidth > innerWidth"), false);
-          await page.evaluate(AXE);
           const found = await page.evaluate(
             "axe.run().then(({ violations }) => violations.map(({ id, nodes }) => id + ': ' + nodes[0].html))",
           );
@@ -216,9 +243,9 @@ suite("in Chromium", () => {
     });
 });
 
-interface Look {
-  readonly scheme: "light" | "dark";
-  readonly width: number;
+async function look(page: Page, scheme: "light" | "dark", width: number): Promise<void> {
+  await page.send("Emulation.setEmulatedMedia", { features: [{ name: "prefers-color-scheme", value: scheme }] });
+  await page.send("Emulation.setDeviceMetricsOverride", { width, height: 600, deviceScaleFactor: 1, mobile: false });
 }
 
 function textOf(page: Page): Promise<string> {

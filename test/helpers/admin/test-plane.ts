@@ -1,5 +1,6 @@
 import { memoryReport } from "../../../src/admin/memory.ts";
 import type { Overview, RoutesAnswer } from "../../../src/admin/plane/answers.ts";
+import type { BackendsAnswer, BackendView } from "../../../src/admin/plane/backends.ts";
 import type { ConfigStatus } from "../../../src/admin/plane/config-status.ts";
 import {
   AdminBadRequest,
@@ -48,6 +49,14 @@ export class TestPlane implements AdminPlane {
     };
     const outcome = { lastError, synchronized: false, diskDiffers: true, nextRetryAt: null, restartRequired: [] };
     return { generation: 3, appliedAt: at, loadedAt: at, hash: "ab12", source: "gateway.yaml", ...outcome };
+  }
+
+  async backends(): Promise<BackendsAnswer> {
+    return { generation: 3, backends: { total: 0, shown: [] } };
+  }
+
+  async backend(): Promise<BackendView | undefined> {
+    return undefined;
   }
 
   overview(): Overview {

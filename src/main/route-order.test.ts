@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { loadConfig } from "../config/load.ts";
-import { inPrecedence } from "./route-order.ts";
+import { inPrecedence } from "../ir/route-order.ts";
 
 test("routes stand in the order in which a router looks at them, whatever their order in the file", () => {
   const at = (name: string, hostnames: readonly string[], ...paths: readonly object[]): object => ({

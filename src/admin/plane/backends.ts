@@ -1,0 +1,117 @@
+/** Backends with their endpoints, as the admin server shows them. */
+import type { Origin } from "../../base/origin.ts";
+import type { EvictionCause, HealthChange } from "../../telemetry/health-history.ts";
+
+/** Which backends to show. */
+export interface BackendsQuery {
+  /** Part of the key, the name or the address of an endpoint. */
+  readonly find?: string | undefined;
+  /** Only those of which an endpoint gets no requests, because it is evicted or unhealthy. */
+  readonly failing?: boolean;
+  /** How many at most. */
+  readonly limit: number;
+}
+
+export interface BackendsAnswer {
+  /** Number of the configuration whose backends these are. */
+  readonly generation: number;
+  readonly backends: Shortened<BackendView>;
+}
+
+/** The first elements of a list. */
+export interface Shortened<T> {
+  /** Number of elements of the whole list. */
+  readonly total: number;
+  readonly shown: readonly T[];
+}
+
+/** A backend or a service. */
+export interface BackendView {
+  /** Names it in `/backends/<key>`: `/api` for a named one, `service/<namespace>/<hostname>` for a service. */
+  readonly key: string;
+  /** As metrics and the access log call it. */
+  readonly name: string;
+  readonly kind: "static" | "unix" | "service" | "dynamic" | "internal" | "invalid";
+  readonly origin?: Origin;
+  /** Requests that were sent to it since the gateway started. */
+  readonly requests: number;
+  /** How many of its endpoints get no requests. */
+  readonly failing: number;
+  /** Those that get no requests come first. Empty for kinds whose addresses the configuration does not name. */
+  readonly endpoints: Shortened<EndpointView>;
+  readonly routes: Shortened<RouteView>;
+}
+
+/** A route that sends requests to a backend. */
+interface RouteView {
+  readonly key: string;
+  /** `<namespace>/<name>`. */
+  readonly name: string;
+  readonly rule?: string;
+  readonly weight: number;
+  /** Of the entry in the route. */
+  readonly origin?: Origin;
+}
+
+/** An address of a backend. Numbers are sums over all workers, averages are weighted by requests. */
+export interface EndpointView {
+  /** `10.0.0.7:8080` or `unix:/path`; for a workload with several ports, those of the service. */
+  readonly addresses: readonly string[];
+  /**
+   * `unused`: no worker knows it, because no route leads to it; `pending`: it gets requests, and its first active check has not ended;
+   * `notReady`: service discovery says that it is unhealthy, so it gets no requests.
+   */
+  readonly state: "healthy" | "evicted" | "unhealthy" | "notReady" | "pending" | "unused";
+  readonly evicted?: {
+    /** When it gets requests again, ms since the epoch. */
+    readonly until: number;
+    readonly cause?: EvictionCause;
+  };
+  /** Its active health check. */
+  readonly check?: {
+    /** Why it is unhealthy. */
+    readonly reason?: string;
+    readonly passed: number;
+    readonly failed: number;
+  };
+  /** The last changes, the latest first; none are known from before the start of the gateway. */
+  readonly changes: readonly HealthChange[];
+  /** Moving average over requests: 1 = all succeeded, 0 = none did. */
+  readonly health: number;
+  /** Seconds until a response was complete: moving average over requests that succeeded; 0: none has. */
+  readonly latency: number;
+  /** Requests in progress. */
+  readonly active: number;
+  readonly requests: number;
+  /** Requests that failed since the last one that succeeded. */
+  readonly consecutiveFailures: number;
+  /** Share of requests among the endpoints that are equally near, in relation to theirs. */
+  readonly weight: number;
+  /** Only of services. */
+  readonly workload?: {
+    readonly name: string;
+    readonly region?: string;
+    readonly zone?: string;
+    readonly node?: string;
+    /** 0: it gets requests first; higher: only if all that are nearer fail; absent: it gets none. */
+    readonly rank?: number;
+  };
+  /** Absent: no worker has opened a connection yet. */
+  readonly pool?: {
+    /** Connections in use, unused ones, and those being opened. */
+    readonly active: number;
+    readonly idle: number;
+    readonly connecting: number;
+    /** Requests that wait for a connection. */
+    readonly waiting: number;
+  };
+  /** Of all workers together; a worker that has reached its part rejects requests although others have not. */
+  readonly limits?: {
+    readonly connections: number;
+    readonly waiting: number;
+    /** Requests in progress; null = no limit. */
+    readonly requests: number | null;
+    /** Requests that were rejected because of these limits. */
+    readonly rejected: number;
+  };
+}

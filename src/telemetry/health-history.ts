@@ -1,0 +1,49 @@
+import { BoundedCache } from "../base/bounded-cache.ts";
+
+/** A change of the health of an endpoint. `at`: ms since the epoch. */
+export type HealthChange =
+  | {
+      readonly at: number;
+      readonly state: "evicted";
+      /** Milliseconds of the eviction. */
+      readonly forMs: number;
+      readonly cause?: EvictionCause;
+    }
+  | { readonly at: number; readonly state: "unhealthy"; readonly reason: string }
+  /** Active health checks pass again, or for the first time. The end of an eviction is no change of its own. */
+  | { readonly at: number; readonly state: "healthy" };
+
+/** What failures of calls had made of an endpoint when it was evicted. */
+export interface EvictionCause {
+  /** Calls that had failed one after another. */
+  readonly consecutiveFailures: number;
+  /** Moving average over calls: 1 = all succeeded, 0 = none did. */
+  readonly health: number;
+}
+
+/** Changes that are kept of each endpoint. */
+const CHANGES = 16;
+/** Endpoints; those that have not changed for the longest time are forgotten first. */
+const ENDPOINTS = 2000;
+/** Characters of a reason: servers choose some of them. */
+const REASON = 200;
+
+/** The last changes of endpoints, by their keys. */
+export class HealthHistory {
+  readonly #changes = new BoundedCache<readonly HealthChange[]>(ENDPOINTS);
+
+  add(key: string, change: HealthChange): void {
+    const before = this.#changes.get(key) ?? [];
+    const last = before.at(-1);
+    // Workers tell what the one before them has told; and a check that keeps failing has other reasons.
+    if (change.state !== "evicted" && last?.state === change.state) return;
+    const kept = change.state === "unhealthy" ? { ...change, reason: change.reason.slice(0, REASON) } : change;
+    this.#changes.set(key, [...before.slice(1 - CHANGES), kept]);
+  }
+
+  /** The changes of endpoints that are shown as one, the latest first. */
+  of(keys: readonly string[]): readonly HealthChange[] {
+    const all = keys.flatMap((key) => this.#changes.get(key) ?? []);
+    return all.toSorted((a, b) => b.at - a.at).slice(0, CHANGES);
+  }
+}
