@@ -1,44 +1,45 @@
 import { useEffect } from "preact/hooks";
 import { AskError } from "./ask.ts";
 
-/** Milliseconds between two questions, and the longest pause after one that failed. */
-const PAUSE = 1000;
+/** Milliseconds: the longest pause after a question that failed. */
 const LONGEST_PAUSE = 8000;
 
 /**
  * Asks again and again while the component is there and the page is visible, and afresh when `key` changes. Each question begins
- * when the one before it has been answered. `problem` is told why there is no answer, and undefined once there is one; it ends
+ * `pause` milliseconds after the one before it has been answered. `problem` is told why there is no answer, and undefined once there is one; it ends
  * with an error that does not pass.
  */
 export function usePoll(
   key: string,
+  pause: number,
   turn: (signal: AbortSignal) => Promise<void>,
   problem: (error: AskError | undefined) => void,
 ): void {
   useEffect(() => {
     const stop = new AbortController();
-    void repeat(turn, problem, stop.signal);
+    void repeat(pause, turn, problem, stop.signal);
     return () => stop.abort();
   }, [key]);
 }
 
 async function repeat(
+  usual: number,
   turn: (signal: AbortSignal) => Promise<void>,
   problem: (error: AskError | undefined) => void,
   signal: AbortSignal,
 ): Promise<void> {
-  let pause = PAUSE;
+  let pause = usual;
   while (!signal.aborted) {
     try {
       await turn(signal);
       problem(undefined);
-      pause = PAUSE;
+      pause = usual;
     } catch (error) {
       if (signal.aborted) return;
       const asked = error instanceof AskError ? error : new AskError(String(error), false);
       problem(asked);
       if (!asked.passes) return;
-      pause = Math.min(2 * pause, LONGEST_PAUSE);
+      pause = Math.max(usual, Math.min(2 * pause, LONGEST_PAUSE));
     }
     await sleep(pause, signal);
     await visible(signal);

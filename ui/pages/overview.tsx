@@ -1,32 +1,30 @@
 import { useSignal } from "@preact/signals";
 import type { VNode } from "preact";
+import type { Overview as Answer, ListenerState, TrafficPoint } from "../../src/admin/plane/answers.ts";
 import type { ConfigStatus } from "../../src/admin/plane/config-status.ts";
-import type { RecordAnswer, RequestRecord } from "../../src/recorder/records.ts";
-import { groupsOf, type RequestGroup, shareText, statusOf, urlOf } from "../../src/report/recorded.ts";
+import { formatOrigin } from "../../src/base/origin.ts";
+import type { RequestRecord } from "../../src/recorder/records.ts";
+import { durationText, type RequestGroup, shareText, statusOf, urlOf } from "../../src/report/recorded.ts";
 import { type AskError, ask } from "../ask.ts";
+import { Sparkline } from "../parts/sparkline.tsx";
 import { toneOf } from "../parts/words.ts";
 import { hashOf, requestHash } from "../place.ts";
 import { usePoll } from "../poll.ts";
 import { keyOf } from "../request-list.ts";
 
-const PERIOD = "15m";
-const MOST = 1000;
+/** Seconds of traffic, and milliseconds between two questions: a point is added every 10 s. */
+const PERIOD = 900;
+const PAUSE = 5000;
 
-/** Whether the gateway is well: its configuration, and groups of what failed. */
+/** Whether the gateway is well: its configuration, workers and listeners, its traffic, and groups of what failed. */
 export function Overview(): VNode {
-  const status = useSignal<ConfigStatus | undefined>(undefined);
-  const failed = useSignal<RecordAnswer | undefined>(undefined);
+  const answer = useSignal<Answer | undefined>(undefined);
   const problem = useSignal<AskError | undefined>(undefined);
   usePoll(
     "",
+    PAUSE,
     async (signal) => {
-      const query = { errors: true, last: PERIOD, limit: MOST };
-      const [newStatus, newFailed] = await Promise.all([
-        ask("/config/status", { signal }),
-        ask("/requests", { query, signal }),
-      ]);
-      status.value = newStatus;
-      failed.value = newFailed;
+      answer.value = await ask("/overview", { signal });
     },
     (error) => {
       problem.value = error;
@@ -41,9 +39,105 @@ export function Overview(): VNode {
           {problem.value.passes ? "\nTrying again." : ""}
         </p>
       )}
-      {status.value === undefined ? null : <Configuration status={status.value} />}
-      {failed.value === undefined ? null : <Failures answer={failed.value} />}
+      {answer.value === undefined ? null : (
+        <>
+          <State answer={answer.value} />
+          <Configuration status={answer.value.status} />
+          <Traffic traffic={answer.value.traffic} />
+          <Failures failures={answer.value.failures} />
+          <Listeners listeners={answer.value.listeners} />
+        </>
+      )}
     </>
+  );
+}
+
+/** Readiness and workers in a line. */
+function State({ answer: { version, pending, draining, workers } }: { readonly answer: Answer }): VNode {
+  const isReady = pending.length === 0 && !draining;
+  const state = draining ? "shutting down" : isReady ? "ready" : `starting: ${pending.join(", ")}`;
+  return (
+    <p>
+      tracegate {version} · <strong class={isReady ? "good" : "warn"}>{state}</strong>
+      {workers.map(({ name, state: now, generation, deaths }) => (
+        <span key={name}>
+          {" · "}
+          <span class={now === "serving" ? "" : "bad"}>
+            {name} {now}
+            {generation === null ? "" : ` ${generation}`}
+            {deaths === 0 ? "" : `, died ${deaths}×`}
+          </span>
+        </span>
+      ))}
+    </p>
+  );
+}
+
+function Traffic({ traffic: { step, points } }: { readonly traffic: Answer["traffic"] }): VNode {
+  const line = (
+    name: string,
+    value: (point: TrafficPoint) => number | undefined,
+    format: (value: number) => string,
+  ) => (
+    <Sparkline
+      name={name}
+      step={step}
+      period={PERIOD}
+      format={format}
+      samples={points.map((point) => ({ time: point.time, value: value(point) }))}
+    />
+  );
+  const share = ({ requests, errors }: TrafficPoint) => (requests === 0 ? undefined : errors / requests);
+  return (
+    <section>
+      <h2>Traffic of the last 15 minutes</h2>
+      <div class="lines">
+        {line("requests/s", ({ requests, seconds }) => (seconds === 0 ? undefined : requests / seconds), perSecond)}
+        {line("errors", share, shareText)}
+        {line("p50", ({ p50 }) => p50, durationText)}
+        {line("p99", ({ p99 }) => p99, durationText)}
+      </div>
+    </section>
+  );
+}
+
+function perSecond(rate: number): string {
+  return rate < 10 ? rate.toFixed(1) : rate.toFixed(0);
+}
+
+function Listeners({ listeners }: { readonly listeners: readonly ListenerState[] }): VNode {
+  return (
+    <section>
+      <h2>Listeners</h2>
+      <section class="scroll" tabIndex={0} aria-label="Listeners">
+        <table class="mono">
+          <thead>
+            <tr>
+              <th scope="col">address</th>
+              <th scope="col">protocol</th>
+              <th scope="col">host</th>
+              <th scope="col">name</th>
+              <th scope="col">routes</th>
+              <th scope="col">written at</th>
+            </tr>
+          </thead>
+          <tbody>
+            {listeners.map(({ key, address, protocol, hostname, gateway, name, routes, origin }) => (
+              <tr key={key}>
+                <td>{address ?? "internal"}</td>
+                <td>{protocol}</td>
+                <td>{hostname}</td>
+                <td>
+                  {gateway} {name}
+                </td>
+                <td class="number">{routes}</td>
+                <td>{origin === undefined ? "" : formatOrigin(origin)}</td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </section>
+    </section>
   );
 }
 
@@ -81,11 +175,13 @@ function Configuration({ status }: { readonly status: ConfigStatus }): VNode {
   );
 }
 
-function Failures({ answer: { records, requests } }: { readonly answer: RecordAnswer }): VNode {
-  const groups = groupsOf(records, requests);
+function Failures({ failures }: { readonly failures: Answer["failures"] }): VNode {
+  if (failures === null)
+    return <p class="quiet">The recorder is off, so failures are not shown: config.recorder.off</p>;
+  const { groups, requests } = failures;
   return (
     <section>
-      <h2>Failed or rejected in the last {PERIOD}</h2>
+      <h2>Failed or rejected in the last 15 minutes</h2>
       {groups.length === 0 ? <p class="quiet">None of {requests} requests.</p> : <Groups groups={groups} />}
     </section>
   );

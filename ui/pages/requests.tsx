@@ -16,6 +16,8 @@ import type { PageProps } from "./pages.ts";
 /** Seconds by which questions overlap: a record is written a moment after its request has ended. */
 const OVERLAP = 3;
 const PAGE_OF_ROWS = 20;
+/** Milliseconds between two questions. */
+const PAUSE = 1000;
 
 /** Recent and kept requests, live, filtered by what the address says. */
 export function Requests({ place: { query } }: PageProps): VNode {
@@ -34,6 +36,7 @@ export function Requests({ place: { query } }: PageProps): VNode {
   }, [key]);
   usePoll(
     key,
+    PAUSE,
     async (signal) => {
       const began = Date.now();
       const since = answered.current;
