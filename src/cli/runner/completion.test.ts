@@ -29,6 +29,7 @@ test("commands, aliases, options and values are completed", async () => {
     "recent",
     "impact",
     "status",
+    "backends",
     "config",
     "log",
     "profile",
