@@ -1,6 +1,6 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { memoryReport, type NamedThreadMemory } from "../admin/memory.ts";
-import type { Overview } from "../admin/plane/answers.ts";
+import type { Overview, RoutesAnswer } from "../admin/plane/answers.ts";
 import type { BackendsAnswer, BackendView } from "../admin/plane/backends.ts";
 import type { ConfigStatus } from "../admin/plane/config-status.ts";
 import { AdminBadRequest, AdminGone, type AdminPlane, AdminUnavailable } from "../admin/plane/plane.ts";
@@ -38,6 +38,7 @@ import { fingerprintOf } from "./fingerprint.ts";
 import { certificateMetrics, documentMetrics, endpointMetrics } from "./gateway-metrics.ts";
 import type { Impacts } from "./impacts.ts";
 import { overviewOf } from "./overview.ts";
+import { routeList } from "./route-list.ts";
 import type { TrafficHistory } from "./traffic-history.ts";
 import { versionInfo } from "./version.ts";
 
@@ -84,6 +85,7 @@ export function makePlane(gateway: PlaneSource): AdminPlane {
       const find = records && ((query: RecordQuery) => located(records.find(query), gateway));
       return redactAll(overviewOf(gateway, version, find)) as Overview;
     },
+    routes: (question) => redactAll(routeList(gateway, question, hidden)) as RoutesAnswer,
     pending: () => gateway.pending,
     logFilter: () => gateway.logFilter,
     draining: () => gateway.draining,

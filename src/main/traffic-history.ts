@@ -12,7 +12,7 @@ export const STEP = 10_000;
 const POINTS = 90;
 
 /** What counts requests; the supervisor of workers. */
-interface Counted {
+export interface Counted {
   eachRequestSeries(visit: RequestVisitor): void;
 }
 
@@ -92,6 +92,6 @@ const STATUS = REQUEST_LABELS.indexOf("status");
 const REASON = REQUEST_LABELS.indexOf("reason");
 
 /** Whether the requests of a series have failed, or were rejected. */
-function isFailed(labels: readonly string[]): boolean {
+export function isFailed(labels: readonly string[]): boolean {
   return isFailedResponse(reasonNumber(labels[REASON] as Reason), Number(labels[STATUS]));
 }

@@ -3,7 +3,15 @@ import type { GatewayImpact } from "../../impact/merge.ts";
 import type { RecordAnswer } from "../../recorder/records.ts";
 import type { Explanation } from "../../rehearsal/explanation.ts";
 import type { Question, RecordedQuestion } from "../../rehearsal/question.ts";
-import { type AdminAnswers, isAnswer, type Overview, queryOf, type RequestsQuery } from "../plane/answers.ts";
+import {
+  type AdminAnswers,
+  isAnswer,
+  type Overview,
+  queryOf,
+  type RequestsQuery,
+  type RoutesAnswer,
+  type RoutesQuery,
+} from "../plane/answers.ts";
 import type { ConfigStatus } from "../plane/config-status.ts";
 import {
   type AdminAddress,
@@ -87,6 +95,10 @@ export class AdminClient {
 
   async overview(options: CallOptions = {}): Promise<Overview> {
     return this.#answer("/overview", await this.#json("/overview", options));
+  }
+
+  async routes(query: RoutesQuery = {}, options: CallOptions = {}): Promise<RoutesAnswer> {
+    return this.#answer("/routes", await this.#json(withQuery("/routes", queryOf(query)), options));
   }
 
   /** Traces the next request that the gateway handles. Opens the stream at once; `opened` settles when it waits. */

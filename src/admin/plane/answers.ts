@@ -17,6 +17,7 @@ export interface AdminAnswers {
   readonly "/impact": GatewayImpact;
   readonly "/overview": Overview;
   readonly "/requests": RecordAnswer;
+  readonly "/routes": RoutesAnswer;
   /** With status 404, it says how far back the request would have been found. */
   readonly "/requests/": RecordAnswer;
 }
@@ -94,6 +95,51 @@ interface Failures extends Omit<RecordAnswer, "records"> {
   readonly groups: readonly RequestGroup<RequestRecord>[];
 }
 
+/** The query of `/routes`. */
+export interface RoutesQuery {
+  /** Text in a key, name, hostname, path, method, backend, listener or bind, in upper or lower case. */
+  readonly search?: string | undefined;
+  /** All but the first two: the largest first. */
+  readonly sort?: "precedence" | "name" | "requests" | "errors" | "p50" | "p99";
+  /** From 1 on. */
+  readonly page?: number;
+  /** Routes of a page at most. */
+  readonly limit?: number;
+}
+
+/** A page of the routes of the configuration in effect. */
+export interface RoutesAnswer {
+  readonly generation: number;
+  /** How many routes there are, and how many of them fit the search. */
+  readonly total: number;
+  readonly found: number;
+  readonly routes: readonly RouteRow[];
+}
+
+/** A route with its traffic since the start of the gateway. */
+export interface RouteRow {
+  readonly key: string;
+  /** `<namespace>/<name>`, as in metrics, which count routes with the same name and rule at one listener together. */
+  readonly name: string;
+  readonly rule?: string;
+  /** Where it gets requests: a listener of a bind, or a group that other routes delegate to. */
+  readonly bind?: string;
+  readonly listener?: string;
+  readonly group?: string;
+  readonly hostnames: readonly string[];
+  /** In words, secrets redacted; empty for TCP, TLS and UDP. */
+  readonly matches: readonly string[];
+  readonly backends: readonly { readonly name: string; readonly weight: number }[];
+  readonly origin?: Origin;
+  /** Names of the routes that get all requests for which it could be chosen, so it never is. */
+  readonly shadowedBy?: readonly string[];
+  readonly requests: number;
+  /** As in the traffic of an overview, like `p50` and `p99`. */
+  readonly errors: number;
+  readonly p50?: number;
+  readonly p99?: number;
+}
+
 /** The query of `/requests`. */
 export interface RequestsQuery {
   /** CEL over a record. */
@@ -118,6 +164,7 @@ const MARKS: { readonly [Endpoint in keyof AdminAnswers]: (answer: Readonly<Reco
   "/impact": ({ classes, changes }) => isObject(classes) && Array.isArray(changes),
   "/overview": ({ workers, traffic }) => Array.isArray(workers) && isObject(traffic),
   "/requests": ({ records }) => Array.isArray(records),
+  "/routes": ({ routes }) => Array.isArray(routes),
   "/requests/": ({ records }) => Array.isArray(records),
 };
 

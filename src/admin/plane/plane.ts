@@ -2,7 +2,7 @@ import type { GatewayImpact } from "../../impact/merge.ts";
 import type { RecordAnswer, RecordQuery } from "../../recorder/records.ts";
 import type { Explanation } from "../../rehearsal/explanation.ts";
 import type { MetricsFormat } from "../../telemetry/prometheus.ts";
-import type { Overview } from "./answers.ts";
+import type { Overview, RoutesAnswer, RoutesQuery } from "./answers.ts";
 import type { BackendsAnswer, BackendsQuery, BackendView } from "./backends.ts";
 import type { ConfigStatus } from "./config-status.ts";
 
@@ -15,6 +15,7 @@ export interface AdminPlane {
   configDump(): Promise<unknown>;
   configStatus(): ConfigStatus;
   overview(): Overview;
+  routes(question: RoutesQuestion): RoutesAnswer;
   /** Backends and services with the state of their endpoints. */
   backends(query: BackendsQuery): Promise<BackendsAnswer>;
   /** The one with this key, with longer lists; undefined if there is none. */
@@ -98,6 +99,9 @@ interface ImpactQuestion {
   /** Only requests that arrived later, epoch ms. */
   readonly since: number;
 }
+
+/** Which routes to show. */
+type RoutesQuestion = RoutesQuery & Required<Pick<RoutesQuery, "page" | "limit">>;
 
 /** Which records to find; `where`: CEL over a record. */
 type RequestsQuestion = Omit<RecordQuery, "where"> & { readonly where?: string | undefined };

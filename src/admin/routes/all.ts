@@ -7,6 +7,7 @@ import { processRoutes } from "./process.ts";
 import { profileRoutes } from "./profiles.ts";
 import { requestRoutes } from "./requests.ts";
 import type { AdminRoute } from "./route.ts";
+import { routeRoutes } from "./routes.ts";
 import { sampleRoutes } from "./samples.ts";
 import { traceRoutes } from "./trace.ts";
 import { uiRoutes } from "./ui.ts";
@@ -51,6 +52,7 @@ const overviewRoute: AdminRoute = {
 export const ADMIN_ROUTES: readonly AdminRoute[] = [
   indexRoute,
   overviewRoute,
+  ...routeRoutes,
   ...configRoutes,
   ...backendRoutes,
   ...traceRoutes,

@@ -30,6 +30,18 @@ export function integer(query: URLSearchParams, name: string, fallback: number, 
   return value;
 }
 
+/** One of some words; by default the first. */
+export function oneOf<Word extends string>(
+  query: URLSearchParams,
+  name: string,
+  words: readonly [Word, ...Word[]],
+): Word {
+  const text = query.get(name) ?? words[0];
+  const word = words.find((each) => each === text);
+  if (word === undefined) throw invalid(name, text, words.join(", "));
+  return word;
+}
+
 /** Bytes, at most `most`, a size such as `2MiB`; `fallback` is a size too. */
 export function size(query: URLSearchParams, name: string, fallback: string, most: string): number {
   const text = query.get(name) ?? fallback;

@@ -1,5 +1,5 @@
 import { memoryReport } from "../../../src/admin/memory.ts";
-import type { Overview } from "../../../src/admin/plane/answers.ts";
+import type { Overview, RoutesAnswer } from "../../../src/admin/plane/answers.ts";
 import type { BackendsAnswer, BackendView } from "../../../src/admin/plane/backends.ts";
 import type { ConfigStatus } from "../../../src/admin/plane/config-status.ts";
 import {
@@ -70,6 +70,10 @@ export class TestPlane implements AdminPlane {
       traffic: { step: 10, points: [] },
       failures: null,
     };
+  }
+
+  routes(): RoutesAnswer {
+    return { generation: 3, total: 0, found: 0, routes: [] };
   }
 
   async openTrace(options: TraceOptions, reader: TraceReader): Promise<TraceHandle> {

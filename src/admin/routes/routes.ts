@@ -1,0 +1,33 @@
+import type { RoutesQuery } from "../plane/answers.ts";
+import { answerReply, type PlainReply } from "../server/reply.ts";
+import { integer, oneOf } from "./parameters.ts";
+import type { AdminCall, AdminRoute } from "./route.ts";
+
+const LIMIT = 100;
+const MAX_LIMIT = 1000;
+const MAX_PAGE = 1_000_000;
+const ORDERS = ["precedence", "name", "requests", "errors", "p50", "p99"] as const satisfies readonly NonNullable<
+  RoutesQuery["sort"]
+>[];
+
+export const routeRoutes: readonly AdminRoute[] = [
+  {
+    path: "/routes",
+    methods: ["GET"],
+    parameters: ["search", "sort", "page", "limit"],
+    summary: `routes in the order in which they get requests, with their traffic; search=TEXT sort=requests page=1 limit=${LIMIT}`,
+    handle: list,
+  },
+];
+
+function list({ plane, query }: AdminCall): PlainReply {
+  return answerReply(
+    "/routes",
+    plane.routes({
+      search: query.get("search") ?? "",
+      sort: oneOf(query, "sort", ORDERS),
+      page: integer(query, "page", 1, MAX_PAGE),
+      limit: integer(query, "limit", LIMIT, MAX_LIMIT),
+    }),
+  );
+}

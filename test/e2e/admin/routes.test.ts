@@ -1,0 +1,106 @@
+import assert from "node:assert/strict";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { after, before, test } from "node:test";
+import { AdminClient } from "../../../src/admin/client/client.ts";
+import { TestGateway } from "../../helpers/gateway.ts";
+import { until } from "../../helpers/until.ts";
+
+const SECRET = "hunter2-secret";
+
+const backend = createServer((request, response) => {
+  response.statusCode = request.url?.startsWith("/cart") ? 500 : 200;
+  request.resume();
+  response.end("hello");
+});
+let gateway: TestGateway;
+let address: string;
+
+before(async () => {
+  await new Promise<void>((resolve) => backend.listen(0, "127.0.0.1", resolve));
+  address = `127.0.0.1:${(backend.address() as AddressInfo).port}`;
+  const backends = [{ host: address }];
+  const header = (name: string, value: string): object => ({ name, value: { exact: value } });
+  const routes = [
+    { name: "all", backends },
+    {
+      name: "cart",
+      matches: [{ path: { pathPrefix: "/cart" }, method: "GET", headers: [header("x-tier", "gold")] }],
+      backends,
+    },
+    {
+      name: "keyed",
+      matches: [{ path: { exact: "/keyed" }, headers: [header("authorization", SECRET)] }],
+      backends: [{ routeGroup: "inner" }],
+    },
+    { name: "never", backends },
+  ];
+  gateway = await TestGateway.start({
+    binds: [{ port: 0, listeners: [{ name: "web", routes }] }],
+    routeGroups: [{ name: "inner", routes: [{ name: "leaf", backends }] }],
+  });
+});
+after(async () => {
+  await gateway?.stop();
+  backend.close();
+});
+
+function send(path: string): Promise<string> {
+  const headers = { "x-tier": "gold", authorization: SECRET };
+  return fetch(`http://127.0.0.1:${gateway.port()}${path}`, { headers }).then((response) => response.text());
+}
+
+const names = (list: readonly { readonly name: string }[]): string[] => list.map(({ name }) => name);
+
+test("routes stand in the order of precedence, with matches in words, backends, place and what shadows them", async () => {
+  const client = new AdminClient(gateway.url("admin"));
+  const { routes, total, found, generation } = await client.routes();
+  assert.deepEqual([total, found, generation], [5, 5, 1]);
+  assert.deepEqual(
+    names(routes),
+    ["keyed", "cart", "all", "never", "leaf"].map((name) => `default/${name}`),
+  );
+  const [keyed, cart, all, never, leaf] = routes;
+  assert.deepEqual(keyed?.matches, ["path /keyed, header authorization = <redacted>"]);
+  assert.deepEqual(keyed?.backends, [{ name: "group inner", weight: 1 }]);
+  assert.deepEqual(cart?.matches, ["path prefix /cart, method GET, header x-tier = gold"]);
+  assert.deepEqual([cart?.bind, cart?.listener, cart?.hostnames], ["bind/0", "web", ["*"]]);
+  assert.deepEqual(cart?.backends, [{ name: address, weight: 1 }]);
+  assert.ok((cart?.origin?.place?.line ?? 0) > (all?.origin?.place?.line ?? Number.POSITIVE_INFINITY));
+  assert.deepEqual([all?.shadowedBy, never?.shadowedBy], [undefined, ["default/all"]]);
+  assert.deepEqual([leaf?.group, leaf?.listener], ["inner", undefined]);
+});
+
+test("traffic of each route, by which they can be sorted; a page has a part of what is found", async () => {
+  const client = new AdminClient(gateway.url("admin"));
+  for (const path of ["/", "/", "/", "/cart", "/cart", "/keyed"]) await send(path);
+  const sorted = await until(async () => {
+    const { routes } = await client.routes({ sort: "requests" });
+    return routes.reduce((sum, { requests }) => sum + requests, 0) === 6 && routes;
+  });
+  assert.deepEqual(
+    sorted.slice(0, 3).map(({ name, requests, errors }) => [name, requests, errors]),
+    [
+      ["default/all", 3, 0],
+      ["default/cart", 2, 2],
+      ["default/leaf", 1, 0],
+    ],
+  );
+  assert.ok((sorted[0]?.p99 ?? 0) >= (sorted[0]?.p50 ?? Number.POSITIVE_INFINITY));
+  assert.equal(names((await client.routes({ sort: "errors" })).routes)[0], "default/cart");
+  const page = await client.routes({ sort: "name", page: 2, limit: 2 });
+  assert.deepEqual([names(page.routes), page.found], [["default/keyed", "default/leaf"], 5]);
+});
+
+test("a search finds names, paths and backends, and never what is redacted", async () => {
+  const client = new AdminClient(gateway.url("admin"));
+  const found = async (search: string): Promise<string[]> => names((await client.routes({ search })).routes);
+  assert.deepEqual(await found("CART"), ["default/cart"]);
+  assert.deepEqual(await found("/keyed"), ["default/keyed"]);
+  assert.deepEqual((await found(address)).length, 4);
+  assert.deepEqual(await found(SECRET.slice(0, 4)), []);
+  assert.ok(!JSON.stringify(await client.routes()).includes(SECRET));
+  const wrong = await fetch(`${gateway.url("admin")}/routes?sort=age`);
+  assert.equal(wrong.status, 400);
+  assert.match(await wrong.text(), /invalid sort "age": expected precedence, name, requests, errors, p50, p99/);
+});
