@@ -74,6 +74,8 @@ function State({ answer: { version, pending, draining, workers } }: { readonly a
 }
 
 function Traffic({ traffic: { step, points } }: { readonly traffic: Answer["traffic"] }): VNode {
+  // The last one is not over; its first seconds say little.
+  const known = points.filter(({ seconds }) => seconds >= step / 2);
   const line = (
     name: string,
     value: (point: TrafficPoint) => number | undefined,
@@ -84,7 +86,7 @@ function Traffic({ traffic: { step, points } }: { readonly traffic: Answer["traf
       step={step}
       period={PERIOD}
       format={format}
-      samples={points.map((point) => ({ time: point.time, value: value(point) }))}
+      samples={known.map((point) => ({ time: point.time, value: value(point) }))}
     />
   );
   const share = ({ requests, errors }: TrafficPoint) => (requests === 0 ? undefined : errors / requests);
