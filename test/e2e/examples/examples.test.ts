@@ -75,7 +75,7 @@ suite("examples", { skip: noCurl, concurrency: 1 }, () => {
     test(`examples/${name} runs and does what it says`, async () => {
       const text = example.replaceAll("9099", String((echo.address() as AddressInfo).port));
       const attempts = [...text.matchAll(TRY)];
-      assert.ok(!/^config:/m.test(text), "leaves the gateway's own servers alone");
+      assert.ok(!/^ *(admin|stats|readiness)Addr:/m.test(text), "leaves the gateway's own servers alone");
       const config = withOwnPorts(text);
       if (gateway === undefined) gateway = await TestGateway.start(config, { env });
       else assert.equal(await gateway.reconfigure(config), "applied");
@@ -93,8 +93,9 @@ suite("examples", { skip: noCurl, concurrency: 1 }, () => {
 
 /** The example on ports that are free. */
 function withOwnPorts(text: string): string {
-  const servers = { adminAddr: "127.0.0.1:0", statsAddr: "off", readinessAddr: "off" };
-  return `config: ${JSON.stringify(servers)}\n${text.replace(/^( *-? *)port: 300\d$/m, "$1port: 0")}`;
+  const served = text.replace(/^( *-? *)port: 300\d$/m, "$1port: 0");
+  const config = `config:\n  adminAddr: "127.0.0.1:0"\n  statsAddr: "off"\n  readinessAddr: "off"\n`;
+  return /^config:$/m.test(served) ? served.replace(/^config:\n/m, config) : config + served;
 }
 
 /** The limits that examples/ratelimiting-global.yaml describes: two requests of each user. */

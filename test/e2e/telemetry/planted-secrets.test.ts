@@ -161,6 +161,16 @@ const ADMIN: Readonly<Record<string, Output | Exempt>> = {
   "/explain": (seen) => ofEach(seen, (id) => read(seen, "/explain", { method: "POST", body: JSON.stringify({ id }) })),
   "/impact": (seen) => read(seen, "/impact", { method: "POST", body: seen.changed }),
   "/samples": (seen) => read(seen, "/samples"),
+  "/overview": (seen) => read(seen, "/overview"),
+  "/routes": (seen) => read(seen, "/routes"),
+  "/backends": (seen) => read(seen, "/backends"),
+  "/backends/": async (seen) => {
+    const { backends } = JSON.parse(await read(seen, "/backends")) as { backends: { shown: { key: string }[] } };
+    const all = backends.shown.map(({ key }) => read(seen, `/backends/${encodeURIComponent(key)}`));
+    return (await Promise.all(all)).join("\n");
+  },
+  "/ui": { because: "it has no data: what the view shows comes from the others" },
+  "/ui/": { because: "it has no data: what the view shows comes from the others" },
   "/requests": (seen) => read(seen, "/requests?limit=1000"),
   "/requests/": (seen) => ofEach(seen, (id) => read(seen, `/requests/${id}`)),
   "/logging": (seen) => read(seen, "/logging"),
@@ -194,6 +204,8 @@ const COMMANDS: Readonly<Record<string, Output | Exempt>> = {
     );
   },
   status: (seen) => tgctl(seen, ["proxy", "status"]),
+  backends: async (seen) =>
+    (await tgctl(seen, ["proxy", "backends"])) + (await tgctl(seen, ["proxy", "backends", "-o", "json"])),
   config: async (seen) =>
     (await tgctl(seen, ["proxy", "config", "all"])) + (await tgctl(seen, ["proxy", "config", "all", "-o", "json"])),
   log: (seen) => tgctl(seen, ["proxy", "log"]),
