@@ -27,6 +27,7 @@ import { LocalGateway } from "../../helpers/local-gateway.ts";
 import { ownAddress } from "../../helpers/own-address.ts";
 import { RawPeer, statusOf } from "../../helpers/raw-peer.ts";
 import { irOf, WORKER } from "../../helpers/supervisor.ts";
+import { until } from "../../helpers/until.ts";
 
 /** Why the case leads to no connection. */
 type Nowhere = { readonly nowhere: string };
@@ -321,6 +322,7 @@ test("collectors of traces and logs: as above", async () => {
         assert.ok(used !== undefined);
         connections = 0;
         exports.add(exporterKey(signal, used), { count: 1, bytes: new Uint8Array([10, 0]) });
+        if (!guarded) await until(() => connections > 0, `a connection for ${signal} to ${at}`);
         await exports.close(50);
         assert.equal(connections > 0, !guarded, `${signal} ${at}`);
       }
