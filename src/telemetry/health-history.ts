@@ -35,7 +35,7 @@ export class HealthHistory {
   add(key: string, change: HealthChange): void {
     const before = this.#changes.get(key) ?? [];
     const last = before.at(-1);
-    // Workers tell what the one before them has told; and a check that keeps failing has other reasons.
+    // A worker that takes over the checks reports what is known already, and a check that keeps failing may give another reason.
     if (change.state !== "evicted" && last?.state === change.state) return;
     const kept = change.state === "unhealthy" ? { ...change, reason: change.reason.slice(0, REASON) } : change;
     this.#changes.set(key, [...before.slice(1 - CHANGES), kept]);
