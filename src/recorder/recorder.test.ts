@@ -108,6 +108,36 @@ test("a look-up finds all records of one id, trace or number, those that are kep
   assert.deepEqual([none, requests, keptSince !== undefined], [0, 6, true]);
 });
 
+test("a period has the requests that ended in it, also those that began before", () => {
+  const memory = RecorderMemory.create(8 * SLOT, 8 * SLOT);
+  const recorder = new Recorder(memory, 0);
+  const place = recorder.place(LABELS);
+  write(recorder, place, "before", 1000);
+  recorder.open(place, 2000, 9000);
+  recorder.texts("long", "shop.example", "/long");
+  recorder.close(place, 9000);
+  write(recorder, place, "later", 12_000);
+  const since = Date.now() - performance.now() + 5000;
+  const { records, requests } = new Records([memory]).find({ ...ALL, since });
+  assert.deepEqual(
+    records.map(({ id }) => id),
+    ["later", "long"],
+  );
+  assert.equal(requests, 2);
+});
+
+test("kept records do not count as a turn of the ring, before which records are complete", () => {
+  const memory = RecorderMemory.create(8 * SLOT, 8 * SLOT);
+  const recorder = new Recorder(memory, 0);
+  const place = recorder.place(LABELS);
+  for (let i = 0; i < 4; i++) write(recorder, place, `denied-${i}`, 1000 + i, 403);
+  const records = new Records([memory]);
+  assert.equal(records.find(ALL).completeSince, undefined);
+  for (let i = 0; i < 8; i++) write(recorder, place, `served-${i}`, 2000 + i);
+  const { completeSince, keptSince = "" } = records.find(ALL);
+  assert.ok(completeSince !== undefined && completeSince > keptSince);
+});
+
 test("from a ring that has turned in part, the newest records are found in their order, with the next slot unfinished or not", () => {
   for (const count of [3, 7, 8, 9, 12, 16, 19]) {
     const memory = RecorderMemory.create(8 * SLOT, SLOT);

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { BodyCapture } from "./body-capture.ts";
 import type { TraceEvent } from "./events.ts";
-import { severityOf, Tracer } from "./tracer.ts";
+import { allSinks, severityOf, Tracer } from "./tracer.ts";
 
 test("events are sent at once, in order, with times in whole microseconds that never decrease", () => {
   const sent: (string | undefined)[] = [];
@@ -23,6 +23,36 @@ test("events are sent at once, in order, with times in whole microseconds that n
 test("a clock that starts in the future does not give negative times", () => {
   const tracer = new Tracer({ reveal: false, maxBodyBytes: 0 }, performance.now() + 1000, () => {});
   assert.equal(tracer.now(), 0);
+});
+
+test("of several readers of one request, each gets messages only if it wants them, and as much of them as it wants", () => {
+  const seen: unknown[][] = [[], [], [], []];
+  const sinks = [{ maxBodyBytes: 9 }, ...[0, 2, 9].map((maxBodyBytes) => ({ maxBodyBytes, messages: true }))].map(
+    (options, reader) =>
+      new Tracer({ reveal: false, ...options }, performance.now(), (event) =>
+        seen[reader]?.push((JSON.parse(event?.json ?? "") as TraceEvent).message),
+      ),
+  );
+  const [first, ...others] = sinks;
+  assert.ok(first !== undefined);
+  const message = { type: "streamMessage", direction: "sent", number: 1, bytes: 8 } as const;
+  const body = (text: string) => ({ body: Buffer.from(text).toString("base64") });
+  const all = allSinks(first, ...others);
+  assert.deepEqual([all.options.messages, all.options.maxBodyBytes], [true, 9]);
+  all.emit("info", { ...message, ...body("abcd"), truncated: true });
+  all.emit("info", { ...message, ...body("ab") });
+  assert.deepEqual(seen, [
+    [],
+    [message, message],
+    [
+      { ...message, ...body("ab"), truncated: true },
+      { ...message, ...body("ab") },
+    ],
+    [
+      { ...message, ...body("abcd"), truncated: true },
+      { ...message, ...body("ab") },
+    ],
+  ]);
 });
 
 test("severity of an outcome", () => {

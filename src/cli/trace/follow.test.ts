@@ -126,6 +126,14 @@ test("once the count is reached, a pod whose stream breaks is not waited for", a
   assert.equal(err, "web-1: connection lost\n1 request followed\n");
 });
 
+test("once the count is reached, a request whose end was dropped is the last", async () => {
+  const dropped = event(null, "dropped", { count: 3, requests: 1, ended: [1] });
+  const streams = [...from("web-1", started(1, "/a"), dropped), ...from("web-2", new Error("still read"))];
+  const { out, err } = await print(streams, { count: 1 });
+  assert.match(out, /#1 {2}web-1 .* end not seen/);
+  assert.doesNotMatch(err, /still read/);
+});
+
 test("requests of several pods have one numbering, and together the count that was asked for", async () => {
   const pods = () => [
     ...from("web-1", started(1, "/a")),
