@@ -56,6 +56,6 @@ export class BoundedCache<Value, Key extends string | object = string> {
 }
 
 /** A copy of the text: a substring would keep the whole request head in memory, up to 60 KiB. */
-function owned(text: string): string {
+export function owned(text: string): string {
   return Buffer.from(text, "utf8").toString("utf8");
 }

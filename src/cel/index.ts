@@ -16,6 +16,7 @@ export {
   type RecordParts,
   type RequestParts,
   type ResponseParts,
+  SOURCE_FIELDS,
   type SourceParts,
 } from "./environment/activation.ts";
 export { type CustomFunctions, NO_FUNCTIONS } from "./environment/custom-function.ts";

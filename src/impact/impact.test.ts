@@ -110,7 +110,7 @@ test("a rule about the client's certificate decides nothing where a listener ask
   assert.deepEqual(await found(site(optional), site(optional, denying)), [
     ["maybeRefused", ["the client's certificate"]],
   ]);
-  assert.deepEqual(await found(site({}), site({}, denying)), [], "nobody has one");
+  assert.deepEqual(await found(site({}), site({}, denying)), [], "no client has a certificate");
   const required = { root: ca.certFile };
   assert.deepEqual(await found(site({}), site(required)), [["maybeRefused", ["the client's certificate"]]]);
   assert.deepEqual(await found(site(required), site(required)), []);

@@ -49,7 +49,7 @@ test("whatever decides about requests changes the digest, and nothing else does"
   for (const [what, config] of changes) assert.notEqual(fingerprint(config).digest, digest, what);
 });
 
-test("a secret does not change the digest, so that nobody can try values for it", () => {
+test("a secret does not change the digest: otherwise a reader could guess secrets by comparing digests", () => {
   const keyed = (key: string): object => site({ policies: { apiKey: { keys: [{ key }] } } });
   assert.equal(fingerprint(keyed("one")).digest, fingerprint(keyed("two")).digest);
 });

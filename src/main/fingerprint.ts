@@ -5,10 +5,10 @@ import { dumpIr } from "./config-dump.ts";
 
 /** A configuration as a dump shows it without the state of a gateway. */
 const NOTHING_LIVE = { ports: {}, endpoints: new Map(), calls: new Map(), locality: {} };
-/** Characters of the digest, which nobody could forge for a purpose: a mistake is to be found. */
+/** Characters of the digest. It detects mistakes, not attacks. */
 const DIGEST = 16;
 
-/** Tells configurations apart by all that dumps show, so not by their secrets: nobody can try values for them. */
+/** Identifies a configuration by everything that a dump shows. Secrets are not part of it: otherwise a reader could guess them by comparing digests. */
 export function fingerprintOf(ir: Ir, hidden: ReadonlySet<string>): SampledConfiguration {
   const owners = [...ir.binds.flatMap(({ listeners }) => listeners), ...ir.routeGroups];
   const routes = owners.flatMap((owner) => owner.routes.map(({ namespace, name }) => `${namespace}/${name}`));

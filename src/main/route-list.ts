@@ -1,7 +1,7 @@
 import type { RouteRow, RoutesAnswer, RoutesQuery } from "../admin/plane/answers.ts";
-import type { Locate } from "../base/origin.ts";
-import { withPlace } from "../base/origin.ts";
+import { type Locate, withPlace } from "../base/origin.ts";
 import { REDACTED, SECRET_PARAMETERS } from "../base/redaction.ts";
+import { backendName } from "../ir/backend-name.ts";
 import type { Listener, Route, RouteBackend, RouteMatch, TcpRoute, ValueMatch } from "../ir/ir.ts";
 import { type PackedIr, unpackIr } from "../ir/packed-ir.ts";
 import { inPrecedence } from "../ir/route-order.ts";
@@ -10,7 +10,6 @@ import { REQUEST_LABELS } from "../telemetry/metric-table.ts";
 import { Traffic } from "../telemetry/traffic.ts";
 import { lintedRoute } from "../translation/linted-route.ts";
 import { lintRoutes } from "../translation/route-lints.ts";
-import { targetName } from "../upstream/settings/pool-target.ts";
 import { type Counted, isFailed } from "./traffic-history.ts";
 
 /** What the list is made from. */
@@ -140,7 +139,7 @@ function nameOf({ namespace, name }: AnyRoute): string {
 function searchText({ owner, route }: Listed): string {
   const { bind, listener, group } = owner.of;
   const paths = "matches" in route ? route.matches.map(({ path, method }) => `${method ?? ""} ${path.value}`) : [];
-  const backends = route.backends.map(backendName);
+  const backends = route.backends.map(nameOfBackend);
   const parts = [
     route.key,
     nameOf(route),
@@ -167,7 +166,7 @@ function rowOf({ owner, route, traffic, shadowedBy }: Listed, hidden: ReadonlySe
     ...owner.of,
     hostnames: route.hostnames.length === 0 ? ["*"] : route.hostnames,
     matches: "matches" in route ? route.matches.map((match) => matchText(match, hidden)) : [],
-    backends: route.backends.map((backend) => ({ name: backendName(backend), weight: backend.weight })),
+    backends: route.backends.map((backend) => ({ name: nameOfBackend(backend), weight: backend.weight })),
     ...(route.origin && { origin: route.origin }),
     ...(shadowedBy && { shadowedBy }),
     requests: traffic?.requests ?? 0,
@@ -191,16 +190,7 @@ function valueText({ name, type, value }: ValueMatch, isSecret: boolean): string
   return `${name} ${type === "exact" ? "=" : "matches"} ${isSecret ? REDACTED : value}`;
 }
 
-function backendName({ key, target }: RouteBackend): string {
-  switch (target.type) {
-    case "service":
-      return `${target.key}:${target.port}`;
-    case "routeGroup":
-      return `group ${target.name}`;
-    case "static":
-    case "unix":
-      return targetName(target);
-    default:
-      return key;
-  }
+function nameOfBackend(backend: RouteBackend): string {
+  const { target } = backend;
+  return target.type === "routeGroup" ? `group ${target.name}` : backendName(backend);
 }

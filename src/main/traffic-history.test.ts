@@ -64,7 +64,7 @@ test("errors are failures and rejections: not what a backend refuses, nor redire
   assert.equal(traffic.points(...at(1))[0]?.errors, 4);
 });
 
-test("an idle time is a point with no requests and no latency; a time that nobody looked at is none", () => {
+test("idle time gives a point without requests and latency; time without a reading gives no point", () => {
   const { history: traffic, count } = history();
   traffic.add(...at(10));
   for (let i = 0; i < 6; i++) count({});

@@ -10,7 +10,7 @@ import {
   type CelValue,
   type Failure,
   type Need,
-  type SourceParts,
+  SOURCE_FIELDS,
   type Unknowns,
   unknown,
 } from "../cel/index.ts";
@@ -269,32 +269,18 @@ const CERTIFICATE: Need = { what: "the client's certificate", supply: supplyOf("
 const TUNNEL: Need = { what: "the tunnel in which the client speaks", supply: "samples do not have it" };
 
 /** What is not known of `source`, or of this field of it. Every client has an address, so its presence is known. */
+const KNOWN_FROM: ReadonlyMap<string, string> = new Map(Object.entries(SOURCE_FIELDS));
+
 function needsOfSource(field: string | undefined, { address, certificate }: KnownClient, presence: boolean): Need[] {
-  const isOf = (fields: ReadonlySet<string>): boolean => field === undefined || fields.has(field);
+  const from = KNOWN_FROM.get(field ?? "");
+  const isFrom = (...origins: readonly string[]): boolean => field === undefined || origins.includes(from ?? "");
   return [
-    ...(!address && !presence && isOf(OF_ADDRESS) ? [SAMPLED_ADDRESS] : []),
-    ...(!certificate && isOf(OF_CERTIFICATE) ? [CERTIFICATE] : []),
-    ...(isOf(OF_TUNNEL) ? [TUNNEL] : []),
+    ...(!address && !presence && isFrom("address", "workload") ? [SAMPLED_ADDRESS] : []),
+    ...(!certificate && isFrom("certificate") ? [CERTIFICATE] : []),
+    ...(isFrom("tunnel") ? [TUNNEL] : []),
   ];
 }
 
-const OF_ADDRESS: ReadonlySet<string> = new Set<keyof SourceParts>([
-  "address",
-  "port",
-  "rawAddress",
-  "rawPort",
-  "unverifiedWorkload",
-]);
-const OF_CERTIFICATE: ReadonlySet<string> = new Set<keyof SourceParts>([
-  "identity",
-  "spiffeId",
-  "subjectAltNames",
-  "issuer",
-  "subject",
-  "subjectCn",
-  "certificate",
-]);
-const OF_TUNNEL: ReadonlySet<string> = new Set<keyof SourceParts>(["connectHeaders"]);
 const FIELDS: Need = { what: "the fields of the request", supply: "write -H 'name: value' for each" };
 const QUERY: Need = { what: "the query", supply: "write --url-query name=value for each parameter" };
 const SECRETS: Need = { what: "secrets in the target", supply: "write the URL with them" };

@@ -129,6 +129,7 @@ export interface RouteRow {
   readonly hostnames: readonly string[];
   /** In words, secrets redacted; empty for TCP, TLS and UDP. */
   readonly matches: readonly string[];
+  /** Names as in `/backends`; `group NAME` for a route group. */
   readonly backends: readonly { readonly name: string; readonly weight: number }[];
   readonly origin?: Origin;
   /** Names of the routes that get all requests for which it could be chosen, so it never is. */

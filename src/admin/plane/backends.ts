@@ -6,7 +6,7 @@ import type { EvictionCause, HealthChange } from "../../telemetry/health-history
 export interface BackendsQuery {
   /** Part of the key, the name or the address of an endpoint. */
   readonly find?: string | undefined;
-  /** Only those of which an endpoint gets no requests, because it is evicted or unhealthy. */
+  /** Only backends with an endpoint that gets no requests because it is evicted or unhealthy. */
   readonly failing?: boolean;
   /** How many at most. */
   readonly limit: number;

@@ -18,7 +18,7 @@ export interface AdminPlane {
   routes(question: RoutesQuestion): RoutesAnswer;
   /** Backends and services with the state of their endpoints. */
   backends(query: BackendsQuery): Promise<BackendsAnswer>;
-  /** The one with this key, with longer lists; undefined if there is none. */
+  /** One backend or service by its key, with longer lists than in `backends`; undefined if the key is unknown. */
   backend(key: string): Promise<BackendView | undefined>;
   /**
    * Waits for the next request and sends its events to `reader`, then calls `reader.end()`. Resolves when it waits.

@@ -58,7 +58,8 @@ export async function webViewFile(
     body = await readFile(`${appRoot}${WEB_VIEW_FOLDER}/${file}${compressed ? ".gz" : ""}`);
   } catch (error) {
     if (codeOf(error) !== "ENOENT") throw error;
-    return textReply(404, `the web view has no file ${file}; in a checkout, npm run build makes it\n`);
+    const why = file === "index.html" ? "is not built: run `npm run build` in the checkout" : `has no file ${file}`;
+    return textReply(404, `the web view ${why}\n`);
   }
   return {
     status: 200,

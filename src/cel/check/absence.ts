@@ -1,5 +1,5 @@
 /** Finds conditions that a client can make unmet by leaving something out, though they read as if they forbade it. */
-import { FINDINGS } from "../environment/activation.ts";
+import { FINDINGS, SOURCE_FIELDS } from "../environment/activation.ts";
 import type { Checked } from "../environment/environment.ts";
 import { children, type Node } from "../syntax/ast.ts";
 
@@ -16,18 +16,10 @@ export interface AbsenceTrap {
 const COMPARISONS: ReadonlySet<string> = new Set(["_!=_", "_<_", "_<=_", "_>_", "_>=_"]);
 /** Variables whose fields are optional. */
 const UNCERTAIN: ReadonlySet<string> = new Set([...FINDINGS, "backend"]);
-/** Fields of `source` that need a client certificate. */
-const OF_CERTIFICATES: ReadonlySet<string> = new Set([
-  "identity",
-  "spiffeId",
-  "subjectAltNames",
-  "issuer",
-  "subject",
-  "subjectCn",
-  "certificate",
-  "unverifiedWorkload",
-  "connectHeaders",
-]);
+/** Fields of `source` that may be absent. */
+const OPTIONAL_OF_SOURCE: ReadonlySet<string> = new Set(
+  Object.entries(SOURCE_FIELDS).flatMap(([field, from]) => (from === "address" ? [] : [field])),
+);
 
 /** A field that is null if it is absent. */
 const NULLABLE = "source.identity";
@@ -118,7 +110,7 @@ function trapOf(node: Node, references: Checked["references"]): AbsenceTrap | un
   const optional = (from: readonly string[]): string => from.map((key) => `[?${JSON.stringify(key)}]`).join("");
   if ((name === "request" || name === "response") && first === "headers" && second !== undefined)
     return { at: node.at, reads, safe: `${name}.headers${optional(keys.slice(1))}.orValue("")` };
-  if (!UNCERTAIN.has(name) && !(name === "source" && OF_CERTIFICATES.has(first))) return undefined;
+  if (!UNCERTAIN.has(name) && !(name === "source" && OPTIONAL_OF_SOURCE.has(first))) return undefined;
   return { at: node.at, reads, safe: `${name}${optional(keys)}.orValue("")` };
 }
 

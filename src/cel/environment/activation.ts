@@ -58,6 +58,23 @@ export interface SourceParts {
   readonly connectHeaders?: Pick<RequestParts, "authority" | "headers" | "sensitive"> | undefined;
 }
 
+/** What each field of `source` is known from. Only those of the address are always there. */
+export const SOURCE_FIELDS: Readonly<Record<keyof SourceParts, "address" | "workload" | "certificate" | "tunnel">> = {
+  address: "address",
+  port: "address",
+  rawAddress: "address",
+  rawPort: "address",
+  unverifiedWorkload: "workload",
+  identity: "certificate",
+  spiffeId: "certificate",
+  subjectAltNames: "certificate",
+  issuer: "certificate",
+  subject: "certificate",
+  subjectCn: "certificate",
+  certificate: "certificate",
+  connectHeaders: "tunnel",
+};
+
 /** The gateway's side of a connection. */
 interface DestinationParts {
   readonly address: string;

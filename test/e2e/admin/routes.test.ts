@@ -33,11 +33,12 @@ before(async () => {
       matches: [{ path: { exact: "/keyed" }, headers: [header("authorization", SECRET)] }],
       backends: [{ routeGroup: "inner" }],
     },
-    { name: "never", backends },
+    { name: "never", backends: [{ backend: "/shop" }] },
   ];
   gateway = await TestGateway.start({
     binds: [{ port: 0, listeners: [{ name: "web", routes }] }],
     routeGroups: [{ name: "inner", routes: [{ name: "leaf", backends }] }],
+    backends: [{ name: "shop", host: address }],
   });
 });
 after(async () => {
@@ -67,6 +68,7 @@ test("routes stand in the order of precedence, with matches in words, backends, 
   assert.deepEqual([cart?.bind, cart?.listener, cart?.hostnames], ["bind/0", "web", ["*"]]);
   assert.deepEqual(cart?.backends, [{ name: address, weight: 1 }]);
   assert.ok((cart?.origin?.place?.line ?? 0) > (all?.origin?.place?.line ?? Number.POSITIVE_INFINITY));
+  assert.deepEqual(never?.backends, [{ name: "/shop", weight: 1 }]);
   assert.deepEqual([all?.shadowedBy, never?.shadowedBy], [undefined, ["default/all"]]);
   assert.deepEqual([leaf?.group, leaf?.listener], ["inner", undefined]);
 });
@@ -97,7 +99,8 @@ test("a search finds names, paths and backends, and never what is redacted", asy
   const found = async (search: string): Promise<string[]> => names((await client.routes({ search })).routes);
   assert.deepEqual(await found("CART"), ["default/cart"]);
   assert.deepEqual(await found("/keyed"), ["default/keyed"]);
-  assert.deepEqual((await found(address)).length, 4);
+  assert.deepEqual((await found(address)).length, 3);
+  assert.deepEqual(await found("/shop"), ["default/never"]);
   assert.deepEqual(await found(SECRET.slice(0, 4)), []);
   assert.ok(!JSON.stringify(await client.routes()).includes(SECRET));
   const wrong = await fetch(`${gateway.url("admin")}/routes?sort=age`);
