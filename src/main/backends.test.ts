@@ -46,7 +46,6 @@ function views(size: number, stats: Partial<EndpointStats> = {}, history = new H
       {
         port: 80,
         listeners: [
-          { name: "other", hostname: "other.example", routes: routes.slice(0, 1) },
           {
             name: "web",
             routes: [...routes, { name: "a", ...shop({}) }, { name: "b", ...shop({ tcp: { connectTimeout: "1s" } }) }],
@@ -60,25 +59,35 @@ function views(size: number, stats: Partial<EndpointStats> = {}, history = new H
   });
   const loaded = loadConfig({ kind: "text", text, name: "test" }, {});
   assert.ok(loaded.ok, JSON.stringify(loaded));
-  const all = loaded.ir.binds[0]?.listeners.flatMap((listener) => listener.routes) ?? [];
+  const { ir } = loaded;
+  const all = ir.binds[0]?.listeners.flatMap((listener) => listener.routes) ?? [];
+  // As of a route that two listeners have.
+  const other = ir.binds.map((bind) => ({
+    ...bind,
+    key: "bind/81",
+    listeners: bind.listeners.map((listener) => ({ ...listener, routes: all.slice(0, 1) })),
+  }));
   const [first, last] = [all[0], all.at(-1)].map((route) => route?.backends[0]);
   const ownKey = keyWith(last?.policies ?? {});
   assert.notEqual(ownKey, KEY);
   const own = { ...HEALTHY, key: ownKey, total: 1, overflows: 0, pool: { ...HEALTHY.pool, overflows: 0 } };
-  return new BackendViews(loaded.ir, {
-    endpoints: new Map([
-      [KEY, { ...HEALTHY, ...stats }],
-      [ownKey, own],
-    ]),
-    calls: new Map([
-      ["/shop", 7],
-      [first?.key ?? "", 5],
-    ]),
-    locality: {},
-    history,
-    locate: () => undefined,
-    generation: 3,
-  });
+  return new BackendViews(
+    { ...ir, binds: [...ir.binds, ...other] },
+    {
+      endpoints: new Map([
+        [KEY, { ...HEALTHY, ...stats }],
+        [ownKey, own],
+      ]),
+      calls: new Map([
+        ["/shop", 7],
+        [first?.key ?? "", 5],
+      ]),
+      locality: {},
+      history,
+      locate: () => undefined,
+      generation: 3,
+    },
+  );
 }
 
 const sizes = ({ endpoints, routes }: BackendView): readonly number[] =>
