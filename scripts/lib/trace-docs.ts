@@ -319,11 +319,11 @@ const EVENTS: Docs = {
     },
   },
   messagesOmitted: {
-    when: "there were more messages in a second than are shown, or the request ended; only `/debug/follow` shows it",
+    when: "more messages passed within a second than are shown: after that second, or at the end of the request; only `/debug/follow` shows it",
     fields: {
       received: {
         schema: messages,
-        text: "`messages` and `bytes` of those from the client that were not shown since the last event of this type",
+        text: "`messages` and `bytes` of those from the client that were not shown in this second",
       },
       sent: { schema: messages, text: "the same to the client" },
     },

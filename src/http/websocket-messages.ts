@@ -40,7 +40,7 @@ export class WebSocketReader implements MessageReader {
   readonly #header = Buffer.alloc(MAX_HEADER_BYTES);
   #headerSize = 0;
   #frame: Frame | undefined;
-  /** A text or binary message of which not all frames have begun. */
+  /** A text or binary message whose last frame has not begun. */
   #fragments: Partial | undefined;
 
   /** `masked`: the bytes are those of the client (RFC 6455 5.1); `maxContent`: bytes to keep from the beginning of each message. */

@@ -65,9 +65,9 @@ const SUMMARIES: Readonly<Record<string, Summary>> = {
   streamMessage,
   messagesOmitted: ({ received, sent }) =>
     `too many to show: ${messagesOf(received)} received, ${messagesOf(sent)} sent`,
-  messagesUnreadable: ({ direction, reason }) => `not readable in what was ${textOf(direction)}: ${textOf(reason)}`,
+  messagesUnreadable: ({ direction, reason }) => `what was ${textOf(direction)} is not readable: ${textOf(reason)}`,
   traceEnded: (message) => textOf(message.reason),
-  endLost: () => "the last events of this request were not read in time",
+  endLost: () => "the last events of this request are missing",
   dropped: (message) => `${textOf(message.count)} events lost: the reader was too slow`,
 };
 

@@ -88,7 +88,7 @@ export class CounterMemory {
     else this.#series.push(notice);
   }
 
-  /** Shows each series of requests, for those who need nothing else: it allocates nothing. */
+  /** Shows each series of requests. Unlike `snapshot`, it allocates nothing. */
   eachRequestSeries(visit: RequestVisitor): void {
     for (const series of this.#series) {
       if (series.kind !== "request") continue;

@@ -11,7 +11,7 @@ export class Traffic {
   /** Requests by bucket of `REQUEST_BOUNDS`. */
   readonly #durations = new Float64Array(BUCKETS);
 
-  /** Adds the requests of one series, all of which failed, or none. */
+  /** Adds the requests of one series: either all of them failed, or none. */
   add(durations: Float64Array, failed: boolean): void {
     for (let i = 0; i < BUCKETS; i++) {
       const count = durations[i] ?? 0;

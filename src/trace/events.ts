@@ -153,6 +153,13 @@ export type TraceMessage =
   | { readonly type: "traceEnded"; readonly reason: string }
   | { readonly type: "dropped"; readonly count: number };
 
+/** The types of events that only readers get who ask for messages. */
+export const MESSAGE_TYPES: ReadonlySet<unknown> = new Set<TraceMessage["type"]>([
+  "streamMessage",
+  "messagesOmitted",
+  "messagesUnreadable",
+]);
+
 /** `received` from the client, or `sent` to it. */
 export type StreamDirection = "received" | "sent";
 

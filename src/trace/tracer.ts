@@ -1,5 +1,5 @@
 import type { Activation } from "../cel/index.ts";
-import type { ExpressionResult, Severity, TraceEvent, TraceMessage } from "./events.ts";
+import { type ExpressionResult, MESSAGE_TYPES, type Severity, type TraceEvent, type TraceMessage } from "./events.ts";
 
 export interface TraceOptions {
   /** Show the values of sensitive headers. */
@@ -59,19 +59,13 @@ export function allSinks(first: TraceSink, ...others: readonly TraceSink[]): Tra
       for (const sink of sinks) sink.evaluated(result);
     },
     emit: (severity, message, ...more) => {
-      const ofMessages = isOfMessages(message);
-      for (const sink of sinks)
-        if (!ofMessages || sink.options.messages === true) sink.emit(severity, message, ...more);
+      const forAll = !MESSAGE_TYPES.has(message.type);
+      for (const sink of sinks) if (forAll || sink.options.messages === true) sink.emit(severity, message, ...more);
     },
     finish: (outcome) => {
       for (const sink of sinks) sink.finish(outcome);
     },
   };
-}
-
-/** Whether only readers see the event that have asked for messages. */
-function isOfMessages({ type }: TraceMessage): boolean {
-  return type === "streamMessage" || type === "messagesOmitted" || type === "messagesUnreadable";
 }
 
 /**

@@ -27,8 +27,14 @@ interface Added {
 
 /** What follows a position. */
 export interface Passage {
-  /** Events at the beginning that are not kept any more, how many of them were the last of their request, and which requests had begun before. */
-  readonly missing: { readonly events: number; readonly ended: number; readonly endedOf: readonly number[] };
+  readonly missing: {
+    /** Events at the beginning that are not kept any more. */
+    readonly events: number;
+    /** How many requests ended with them. */
+    readonly ended: number;
+    /** Those of these requests that had begun before the position. */
+    readonly endedOf: readonly number[];
+  };
   /** In front of `events`. */
   readonly start: Position;
   /** Each with the position behind it. */
@@ -51,7 +57,7 @@ export class FollowLog {
   #length = 0;
   #start: Position = BEGINNING;
   #end: Position = BEGINNING;
-  /** The numbers of all requests that have ended, in this order, of events that are not kept too: 8 MB for the million that a stream can have. */
+  /** The numbers of all requests that have ended, in this order, whether their events are kept or not: 8 MB for the million that a stream can have. */
   readonly #ended: number[] = [];
 
   constructor(maxLength = MAX_LENGTH) {
@@ -65,7 +71,8 @@ export class FollowLog {
 
   /** Adds an event. The oldest ones make room for it. */
   add(json: string, { ended, begun, events = 1 }: Added): void {
-    this.#ended.push(...ended);
+    // Not as arguments of one call: they may be too many for the stack.
+    for (const request of ended) this.#ended.push(request);
     this.#end = { event: this.#end.event + events, ended: this.#ended.length, begun };
     this.#entries.push({ json, position: this.#end });
     this.#length += json.length;

@@ -87,7 +87,7 @@ test("messages have a line of their own while their stream is open", async () =>
     "sent 7: 90 B, compressed",
     "sent 8: close 1000, 2 B",
     "too many to show: 0 (0 B) received, 40 (1000 B) sent",
-    "not readable in what was sent: a frame has reserved bits",
+    "what was sent is not readable: a frame has reserved bits",
   ].map((line) => `04:05:06.789  #1  after 2 ms: ${line}`);
   const first = "04:05:06.789  #1  GET http://a.test/chat → streaming";
   assert.deepEqual(out.split("\n"), [
@@ -112,6 +112,18 @@ test("requests of a pod whose stream breaks have no end, those of others go on",
       .map((line) => line.slice(line.indexOf("#"))),
     ["#1  web-1  GET http://a.test/a → end not seen after 2 ms", "#2  web-11  GET http://a.test/b → 200 in 2 ms"],
   );
+});
+
+test("once the count is reached, a pod whose stream breaks is not waited for", async () => {
+  const { err } = await print(
+    [
+      ...from("web-1", started(1, "/a")),
+      ...from("web-1", new Error("connection lost")),
+      ...from("web-2", new Error("still read")),
+    ],
+    { count: 1 },
+  );
+  assert.equal(err, "web-1: connection lost\n1 request followed\n");
 });
 
 test("requests of several pods have one numbering, and together the count that was asked for", async () => {

@@ -5,6 +5,7 @@ import { startTimeOf } from "../../report/fields.ts";
 import { outcomeLine, outcomeOf } from "../../report/outcome.ts";
 import { rowOf, rowsOf } from "../../report/rows.ts";
 import { duration } from "../../report/text.ts";
+import { MESSAGE_TYPES } from "../../trace/events.ts";
 import { type Context, write } from "../runner/context.ts";
 import { type FollowedOutput, followed } from "./followed.ts";
 
@@ -21,7 +22,8 @@ interface Open {
 
 /**
  * Prints what the proxies stream until that ends, or `count` requests of all proxies together: as text, a line for each request at its
- * end and for each message of a WebSocket or gRPC call when it passes; as JSON, a line for each event, with the name of the pod. Requests are numbered across proxies. Standard error says what is missing.
+ * end and for each message of a WebSocket or gRPC call when it passes; as JSON, a line for each event, with the name of the pod. Requests are
+ * numbered across proxies. Standard error says what is missing.
  * @throws CliError if the stream of the only proxy breaks or ends early
  */
 export async function printFollowed(
@@ -55,7 +57,7 @@ export async function printFollowed(
       const request = open.get(number) ?? { number, pod, events: [], named: false };
       open.set(number, request);
       // Shown while its stream is open. They are not kept: there can be any number of them, and they do not decide an outcome.
-      if (isOfMessages(event)) {
+      if (MESSAGE_TYPES.has(fieldsOf(event.message).type)) {
         if (!request.named) await print(request, `${outcomeOf(rowsOf(request.events)).request} → streaming`);
         request.named = true;
         const { end, summary } = rowOf(event, undefined);
@@ -72,11 +74,6 @@ export async function printFollowed(
       if (item.failure !== undefined) throw item.failure;
     }
   }
-}
-
-function isOfMessages(event: Fields): boolean {
-  const { type } = fieldsOf(event.message);
-  return type === "streamMessage" || type === "messagesOmitted" || type === "messagesUnreadable";
 }
 
 function inPod(raw: string, event: Fields, pod: string | undefined): string {

@@ -34,7 +34,7 @@ export type Followed =
       /** The last event of its request. */
       readonly last: boolean;
     }
-  /** The last events of this request were dropped; `event` says so in their place. */
+  /** The last events of this request are missing; `event` says so in their place. */
   | { readonly kind: "lost"; readonly number: number; readonly pod: string | undefined; readonly event: Fields }
   /** An event of no request. `text`: what is missing, with the pod; undefined if nothing is. */
   | {
@@ -63,6 +63,7 @@ export async function* followed(streams: AsyncIterable<FollowedOutput>, count: n
       else {
         yield { kind: "progress", text: `${at(pod)}${describe(error)}` };
         for (const key of open.keys()) if (key.startsWith(keyOf(pod, ""))) yield* lose(open, key, pod);
+        if (isEnough(pod)) break;
       }
       continue;
     }
@@ -75,7 +76,7 @@ export async function* followed(streams: AsyncIterable<FollowedOutput>, count: n
     if (typeof event.request !== "number") {
       if (message.type === "followEnded" && (message.reason !== "shutdown" || pod !== undefined)) early = false;
       yield { kind: "notice", pod, event, raw, text: missingText(message, pod) };
-      // Of other versions of the gateway, it has no list.
+      // Other versions of the gateway send no list.
       const ended = message.type === "dropped" && Array.isArray(message.ended) ? message.ended : [];
       for (const request of ended) yield* lose(open, keyOf(pod, String(request)), pod);
       if (isEnough(pod)) break;

@@ -8,7 +8,7 @@ import { WebSocketReader } from "../../http/websocket-messages.ts";
 import type { MessageSum, StreamDirection } from "../../trace/events.ts";
 import type { TraceSink } from "../../trace/tracer.ts";
 
-/** Messages that are shown of one request in so many milliseconds. The others are counted, so a fast stream cannot take a follower's whole share. */
+/** So many messages of one request are shown in so many milliseconds. The others are counted: a fast stream would take a follower's whole share. */
 const MAX_SHOWN = 50;
 const WINDOW_MS = 1000;
 
@@ -21,7 +21,7 @@ interface Streaming {
 
 const NONE: MessageSum = { messages: 0, bytes: 0 };
 
-/** Emits the messages of a WebSocket or a gRPC call as they pass, in both directions. Exists only while somebody follows the request. */
+/** Emits the messages of a WebSocket or a gRPC call as they pass, in both directions. Exists only for requests that are followed. */
 export class StreamMessages {
   readonly #sink: TraceSink;
   readonly #exchange: Streaming;

@@ -4,7 +4,7 @@ import { create, fromBinary, toBinary } from "@bufbuild/protobuf";
 import { AnySchema } from "@bufbuild/protobuf/wkt";
 import type { ServerDuplexStream } from "@grpc/grpc-js";
 import { GrpcServer } from "../../../test/helpers/grpc-server.ts";
-import { until } from "../../../test/helpers/until.ts";
+import { until, untilTurn } from "../../../test/helpers/until.ts";
 import { NODE } from "../../../test/helpers/xds-peer.ts";
 import { LogOutput } from "../../base/log.ts";
 import { parseLogFilter } from "../../base/log-filter.ts";
@@ -15,7 +15,7 @@ import {
   ResourceSchema,
 } from "../../gen/envoy/service/discovery/v3/discovery_pb.ts";
 import { ResourceSchema as PartSchema } from "../../gen/tracegate/dev/config/v1/config_pb.ts";
-import { unpackIr } from "../../ir/packed-ir.ts";
+import { type PackedIr, unpackIr } from "../../ir/packed-ir.ts";
 import { ANYWHERE } from "../../net/testing/egress.ts";
 import { ADDRESS_TYPE, DELTA_METHOD, RESOURCE_TYPE } from "../resources.ts";
 import { XdsClient } from "./client.ts";
@@ -74,15 +74,19 @@ class Controller {
 
   get routes(): string[] {
     assert.ok(this.client !== undefined);
-    return unpackIr(this.client.pack(undefined)).binds.flatMap(({ listeners }) =>
-      listeners.flatMap(({ routes, tcpRoutes }) => [...routes, ...tcpRoutes].map(({ key }) => key)),
-    );
+    return routesOf(this.client.pack(undefined));
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     this.client?.close();
     this.#server?.stop();
   }
+}
+
+function routesOf(packed: PackedIr): string[] {
+  return unpackIr(packed).binds.flatMap(({ listeners }) =>
+    listeners.flatMap(({ routes, tcpRoutes }) => [...routes, ...tcpRoutes].map(({ key }) => key)),
+  );
 }
 
 interface Part {
@@ -174,5 +178,60 @@ suite("the stream client", () => {
     controller.calls.at(-1)?.write(Buffer.of(0x0a, 0x7f));
     await until(() => controller.requests.length >= 4, "another connection");
     assert.deepEqual(controller.changes, []);
+  });
+
+  suite("a preview", () => {
+    /** Gives the client the route `a`. */
+    async function synchronize(controller: Controller): Promise<XdsClient> {
+      await until(() => controller.requests.length === 2, "the connection");
+      controller.send("1", "v1", [BIND, LISTENER, route("a")]);
+      await until(() => controller.changes.length === 1, "the state");
+      assert.ok(controller.client !== undefined);
+      return controller.client;
+    }
+
+    test("is what the client has with the differences, and changes nothing of that", async () => {
+      await using controller = await Controller.start();
+      const client = await synchronize(controller);
+      const preview = client.preview("p1", "own functions");
+      await until(() => controller.requests.length === 4, "both subscriptions");
+      const [, , first, second] = controller.requests;
+      assert.deepEqual(first?.node?.metadata, { ...NODE.metadata, PREVIEW: "p1" });
+      assert.deepEqual(second?.resourceNamesSubscribe, ["*"]);
+      assert.deepEqual(Object.keys(second?.initialResourceVersions ?? {}).sort(), [
+        "bind/b",
+        "listener/l",
+        "route/l/a",
+      ]);
+      const ended = new Promise((resolve) => controller.calls.at(-1)?.once("close", resolve));
+      controller.send("1", "", [route("c")]);
+      controller.send("2", "v2", [route("b")], ["route/l/a"]);
+      const packed = await preview;
+      assert.deepEqual(routesOf(packed), ["b", "c"]);
+      assert.equal(packed.frame.customFunctions, "own functions");
+      await ended;
+      assert.deepEqual([controller.routes, controller.changes, client.version], [["a"], [true], "v1"]);
+      assert.deepEqual([controller.calls.length, controller.requests.length], [2, 4]);
+    });
+
+    test("that the controller ends, that cannot be read or that comes too late is an error", async (t) => {
+      await using controller = await Controller.start();
+      const client = await synchronize(controller);
+      const fails = async (end: () => void, message: RegExp): Promise<void> => {
+        const before = controller.calls.length;
+        const failure = assert.rejects(client.preview("p1", undefined), message);
+        await untilTurn(() => controller.calls.length > before, "the stream");
+        end();
+        await failure;
+      };
+      await fails(() => controller.calls.at(-1)?.end(), /gRPC status 0/);
+      await fails(() => controller.calls.at(-1)?.write(Buffer.of(0x0a, 0x7f)), /./);
+      await fails(() => controller.send("1", "v2", [{ ...BIND, json: "{" }]), /resource bind\/b is not JSON/);
+      t.mock.timers.enable({ apis: ["setTimeout"] });
+      await fails(() => t.mock.timers.tick(30_000), /no preview within 30 s/);
+      t.mock.timers.reset();
+      await fails(() => client.close(), /the gateway is shutting down/);
+      assert.deepEqual(controller.changes, [true]);
+    });
   });
 });
