@@ -22,8 +22,19 @@ test("routes stand in the order in which a router looks at them, whatever their 
   const text = JSON.stringify({ binds: [{ port: 80, listeners: [{ routes }] }] });
   const loaded = loadConfig({ kind: "text", text, name: "test" }, {});
   assert.ok(loaded.ok, JSON.stringify(loaded));
+  const written = loaded.ir.binds[0]?.listeners[0]?.routes ?? [];
   assert.deepEqual(
-    inPrecedence(loaded.ir.binds[0]?.listeners[0]?.routes ?? []).map(({ name }) => name),
+    inPrecedence(written).map(({ name }) => name),
     ["second", "exact", "regex", "prefix", "narrow", "wide", "any"],
+  );
+
+  const [first, ...others] = written.map((route) => ({ ...route, hostnames: [] }));
+  assert.ok(first);
+  const unmatched = [{ ...first, name: "x", matches: [] }, ...others, { ...first, name: "y", matches: [] }];
+  assert.deepEqual(
+    inPrecedence(unmatched)
+      .map(({ name }) => name)
+      .slice(-2),
+    ["x", "y"],
   );
 });

@@ -24,6 +24,13 @@ test("an endpoint that changes all the time, many endpoints and long reasons tak
     history.of(["a"]).map(({ at }) => at),
     Array.from({ length: 16 }, (_, i) => 99 - i),
   );
+  // With a clock that goes back, the changes that are kept are not the largest of all.
+  for (let at = 99; at >= 0; at--) history.add("back", { at, state: "evicted", forMs: 1 });
+  assert.deepEqual(
+    history.of(["back"]).map(({ at }) => at),
+    Array.from({ length: 16 }, (_, i) => 15 - i),
+  );
+  assert.equal(history.of(["a", "back"]).length, 16);
   for (let i = 0; i < 10_000; i++) history.add(`endpoint-${i}`, { at: i, state: "unhealthy", reason: "x".repeat(1e4) });
   assert.deepEqual(history.of(["a"]), []);
   assert.deepEqual(history.of(["endpoint-9999"]), [{ at: 9999, state: "unhealthy", reason: "x".repeat(200) }]);

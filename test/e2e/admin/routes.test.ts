@@ -30,7 +30,10 @@ before(async () => {
     },
     {
       name: "keyed",
-      matches: [{ path: { exact: "/keyed" }, headers: [header("authorization", SECRET)] }],
+      matches: [
+        { path: { exact: "/keyed" }, headers: [header("authorization", SECRET)] },
+        { path: { exact: "/k" }, query: [{ name: "access_token", value: { exact: SECRET } }] },
+      ],
       backends: [{ routeGroup: "inner" }],
     },
     { name: "never", backends: [{ backend: "/shop" }] },
@@ -62,7 +65,10 @@ test("routes stand in the order of precedence, with matches in words, backends, 
     ["keyed", "cart", "all", "never", "leaf"].map((name) => `default/${name}`),
   );
   const [keyed, cart, all, never, leaf] = routes;
-  assert.deepEqual(keyed?.matches, ["path /keyed, header authorization = <redacted>"]);
+  assert.deepEqual(keyed?.matches, [
+    "path /keyed, header authorization = <redacted>",
+    "path /k, parameter access_token = <redacted>",
+  ]);
   assert.deepEqual(keyed?.backends, [{ name: "group inner", weight: 1 }]);
   assert.deepEqual(cart?.matches, ["path prefix /cart, method GET, header x-tier = gold"]);
   assert.deepEqual([cart?.bind, cart?.listener, cart?.hostnames], ["bind/0", "web", ["*"]]);
