@@ -4,8 +4,9 @@
  */
 import type { ErrorCode } from "../base/errors.ts";
 import { fieldsOf as fieldsOfJson, jsonOf } from "../base/fields.ts";
-import { ASSUMPTIONS, CONDITION, isAssumption, withoutPlace } from "../rehearsal/assumptions.ts";
+import { ASSUMPTIONS, isAssumption, withoutPlace } from "../rehearsal/assumptions.ts";
 import { CHANGING_FIELDS } from "../rehearsal/changing-fields.ts";
+import { CONDITION } from "../rehearsal/condition.ts";
 import type { DecidedHead, DecidedResponse, Decision, Decisions, PossibleDecision } from "../rehearsal/decider.ts";
 
 /** How a change of the configuration changes what happens to requests. */
