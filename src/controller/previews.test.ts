@@ -4,6 +4,7 @@ import { test } from "node:test";
 import { clusterOf } from "../../test/helpers/kube/cluster-of.ts";
 import { AdminBadRequest } from "../admin/plane/plane.ts";
 import { appRoot } from "../base/app-root.ts";
+import type { Graph } from "./graph/graph.ts";
 import { preview } from "./previews.ts";
 import { desiredStatuses } from "./status/statuses.ts";
 import { gatewayState } from "./translate/gateway-state.ts";
@@ -66,6 +67,14 @@ test("what only a changed object refers to is missing unless it is given", () =>
     },
   };
   const missing = [{ kind: "Secret", key: "default/keys" }];
+  const applied = graph.copy();
+  applied.set(policy as never);
+  applied.query(gatewayState, "default/web");
+  assert.deepEqual(
+    preview(applied, "default/web", [policy], []).report.missing,
+    [],
+    "the controller has looked for it",
+  );
   assert.deepEqual(preview(graph, "default/web", [policy], []).report.missing, missing);
   const secret = { kind: "Secret", metadata: { name: "keys", namespace: "default" }, data: { acme: btoa("k-123") } };
   const given = preview(graph, "default/web", [policy, secret], []);
@@ -96,6 +105,44 @@ data: { tls.crt: ${file("server.pem")}, tls.key: ${file("server.key")} }
   assert.deepEqual(after(file("server.pem")), inUse);
 });
 
+/** The problems that a preview finds, without their messages. */
+function problemsOf(graph: Graph, objects: readonly object[]): unknown[] {
+  const { problems } = preview(graph, "default/web", objects, []).report;
+  return problems.map(({ kind, key, condition, reason }) => [kind, key, condition, reason].join(" "));
+}
+
+test("the problems of all kinds of objects, and of the changed ones alone", () => {
+  const metadata = { name: "web", namespace: "default" };
+  const listener = { name: "http", port: 80, protocol: "HTTP" };
+  const traffic = { authorization: { rules: [{ deny: "true" }] } };
+  const policy = (name: string): object => ({
+    kind: "TracegatePolicy",
+    metadata: { name: "shop", namespace: "default" },
+    spec: { targetRefs: [{ group: "gateway.networking.k8s.io", kind: "HTTPRoute", name }], traffic },
+  });
+  const graph = clusterOf(OBJECTS);
+  const listeners = [listener, { ...listener, name: "again" }];
+  const gateway = { kind: "Gateway", metadata, spec: { gatewayClassName: "tracegate", listeners } };
+  assert.deepEqual(
+    [...new Set(problemsOf(graph, [gateway]))],
+    [
+      "Gateway default/web Accepted ListenersNotValid",
+      "Gateway default/web Programmed Invalid",
+      "Gateway default/web Accepted HostnameConflict",
+      "Gateway default/web Conflicted HostnameConflict",
+      "Gateway default/web Programmed HostnameConflict",
+    ],
+  );
+  assert.deepEqual(problemsOf(graph, [policy("gone")]), ["TracegatePolicy default/shop Attached Pending"]);
+  const invalid = { filters: [{ type: "RequestMirror" }], matches: [{ path: { type: "Exact", value: "/a" } }] };
+  const half = structuredClone(route("app")) as { spec: { rules: object[] } };
+  half.spec.rules.push(invalid);
+  assert.deepEqual(problemsOf(graph, [half]), ["HTTPRoute default/shop PartiallyInvalid UnsupportedValue"]);
+  const broken = clusterOf(OBJECTS.replace("backendRefs: [{ name: app", "backendRefs: [{ name: gone"));
+  const service = { kind: "Service", metadata: { name: "shop", namespace: "default" }, spec: { ports: [] } };
+  assert.deepEqual(problemsOf(broken, [service, policy("shop")]), [], "the route is as it was");
+});
+
 test("other things than objects of people are rejected, each with its name", () => {
   const graph = clusterOf(OBJECTS);
   const rejected = (message: RegExp, objects: readonly unknown[], gateway = "default/web", namespaces: string[] = []) =>
@@ -115,5 +162,7 @@ test("other things than objects of people are rejected, each with its name", () 
     "default/web",
     ["default"],
   );
+  const ofOthers = { kind: "GatewayClass", metadata: { name: "tracegate" }, spec: { controllerName: "others" } };
+  rejected(/^no Gateway default\/web of this controller/, [ofOthers]);
   rejected(/^no Gateway default\/other of this controller/, [route("app")], "default/other");
 });

@@ -37,8 +37,6 @@ export function preview(
   const copy = graph.copy();
   for (const object of changed) {
     if (object.kind === "Secret") replaceCertificate(copy, object as Secret);
-    // A dry run gives an object the version of the one that it replaces, which would say that nothing has changed.
-    copy.delete(object.kind, keyOfObject(object));
     copy.set(object);
   }
   const { state, statuses } = translated(copy, gateway);

@@ -4,8 +4,9 @@
  */
 import type { ErrorCode } from "../base/errors.ts";
 import { fieldsOf as fieldsOfJson, jsonOf } from "../base/fields.ts";
-import { ASSUMPTIONS, CONDITION, isAssumption, withoutPlace } from "../rehearsal/assumptions.ts";
+import { ASSUMPTIONS, isAssumption, withoutPlace } from "../rehearsal/assumptions.ts";
 import { CHANGING_FIELDS } from "../rehearsal/changing-fields.ts";
+import { CONDITION } from "../rehearsal/condition.ts";
 import type { DecidedHead, DecidedResponse, Decision, Decisions, PossibleDecision } from "../rehearsal/decider.ts";
 
 /** How a change of the configuration changes what happens to requests. */
@@ -54,14 +55,15 @@ export function differencesOf(before: Decisions, after: Decisions): readonly Dif
       .filter((will) => agree(was.values, will.values))
       .map((will) => ({ values: new Map([...was.values, ...will.values]), found: couple(was, will) })),
   );
-  const [pair] = pairs;
-  const isComplete = before.omitted === 0 && after.omitted === 0;
-  const signatures = new Set(pairs.map(({ found }) => signatureOf(found)));
-  if (pair !== undefined && signatures.size === 1 && isComplete) return pair.found;
-  const needs = [...new Set(decisive(pairs).map((choice) => needOf(choice, [...before.possible, ...after.possible])))];
-  if (!isComplete) needs.push("more ways in which what is not known may turn out");
   // Requests that are refused by both are none that could change.
   const [passing, ...others] = pairs.filter(({ found }) => !found.every(isRefusedByBoth));
+  const isComplete = before.omitted === 0 && after.omitted === 0;
+  const signatures = new Set(pairs.map(({ found }) => signatureOf(found)));
+  // One that passes has the route of the request.
+  const alike = passing ?? pairs[0];
+  if (alike !== undefined && signatures.size === 1 && isComplete) return alike.found;
+  const needs = [...new Set(decisive(pairs).map((choice) => needOf(choice, [...before.possible, ...after.possible])))];
+  if (!isComplete) needs.push("more ways in which what is not known may turn out");
   const isOne = passing !== undefined && others.every(({ found }) => signatureOf(found) === signatureOf(passing.found));
   if (isOne && isComplete && !passing.found.some((each) => each.class === "granted" || each.class === "refused"))
     return passing.found.map((each) => (each.class === "unchanged" ? each : { ...each, needs }));

@@ -79,6 +79,23 @@ test("a sample after a pause in sampling does not stand for all that the pause h
   assert.deepEqual(result.classes.unchanged, { requests: 610, samples: 16 });
 });
 
+test("samples share their weights also where a policy may refuse them before there is a route, or no route fits", async () => {
+  const usual = Array.from({ length: 15 }, () => ({ weight: 1 }));
+  const odd = { target: "/odd", weight: 625 };
+  const ofAddress = { authorization: { rules: [{ deny: 'source.address == "192.0.2.7"' }] } };
+  const denied = { authorization: { rules: [{ deny: 'request.path == "/odd"' }] } };
+  const site = (policies: object): object => ({
+    binds: [{ port: 80, listeners: [{ policies: ofAddress, routes: [{ name: "api", policies, backends: [API] }] }] }],
+  });
+  const unknown = [odd, ...usual].map((each) => ({ ...each, source: undefined }));
+  assert.deepEqual(summary(await impact(site({}), site(denied), ...unknown)), [["maybeRefused", 40, 1]]);
+  const other = { name: "other", matches: [{ path: { exact: "/other" } }], backends: [API] };
+  const added = { name: "odd", matches: [{ path: { exact: "/odd" } }], backends: [API] };
+  assert.deepEqual(summary(await impact(withRoutes(other), withRoutes(other, added), odd, ...usual)), [
+    ["granted", 40, 1],
+  ]);
+});
+
 test("a rule about the client's address decides nothing about samples without one", async () => {
   const before = withRoutes({ name: "api", backends: [API] });
   const policies = { authorization: { rules: [{ deny: 'source.address == "192.0.2.7"' }] } };

@@ -2,8 +2,9 @@
 import { counted } from "../base/counted.ts";
 import type { CheckReport } from "../config/check.ts";
 import type { Impact } from "../impact/impact.ts";
-import { ASSUMPTIONS, givenText, isAssumption, textOf, withoutPlace } from "../rehearsal/assumptions.ts";
+import { ASSUMPTIONS, isAssumption, textOf, withoutPlace } from "../rehearsal/assumptions.ts";
 import type { Failure, Verdict } from "../rehearsal/cases/run-cases.ts";
+import { givenText } from "../report/given-text.ts";
 import { stepLines } from "../report/step-lines.ts";
 import { type Diagnostic, formatDiagnostics, fullText } from "../translation/problems/diagnostics.ts";
 
@@ -150,7 +151,7 @@ function reasons({ failures, open, needs, problem }: Verdict): string[] {
 }
 
 function failureLines({ given, differences, why }: Failure, open: readonly string[]): string[] {
-  const condition = open.flatMap((name) => (name in given ? [givenText(name, given[name])] : []));
+  const condition = open.flatMap((name) => (name in given ? [givenText(name, textOf(given[name]))] : []));
   const lines = [
     ...differences.map(({ field, expected, actual }) => `${field}: expected ${shown(expected)}, got ${shown(actual)}`),
     ...stepLines(why),

@@ -257,14 +257,6 @@ export function withoutPlace(name: string): string {
   return name.replace(/@.*$/, "");
 }
 
-/** Before the text of a condition, in the name of the choice whether it is met. */
-export const CONDITION = "condition ";
-
-/** Something that an outcome was given, as people read it: `extAuthz=deny`, ``` `jwt.sub == "a"` is true ```. */
-export function givenText(name: string, value: unknown): string {
-  return name.startsWith(CONDITION) ? `\`${name.slice(CONDITION.length)}\` is ${value}` : `${name}=${textOf(value)}`;
-}
-
 /** A value as `NAME=VALUE` has it. */
 export function textOf(value: unknown): string {
   if (value instanceof Date) return value.toISOString();

@@ -16,9 +16,9 @@ import {
   type AssumedResponse,
   type AssumptionName,
   type Assumptions,
-  CONDITION,
   placed,
 } from "./assumptions.ts";
+import { CONDITION } from "./condition.ts";
 
 /** The services that decide about requests or connections, by what calls are for. */
 const AUTHORIZERS: Readonly<Record<string, "extAuthz" | "networkExtAuthz">> = {

@@ -1,10 +1,11 @@
 /** What a rehearsal finds out. Outcomes that differ in nothing that anybody sees become one. */
 import type { RequestRecord } from "../recorder/records.ts";
 import type { SentRequest } from "./assumed-backend.ts";
-import { CONDITION, withoutPlace } from "./assumptions.ts";
+import { withoutPlace } from "./assumptions.ts";
 import { CHANGING_FIELDS } from "./changing-fields.ts";
 import type { Given, Lack } from "./choices.ts";
 import type { ReceivedResponse } from "./client.ts";
+import { CONDITION } from "./condition.ts";
 import type { Run } from "./tree.ts";
 
 /** What happens to the request if services respond and backends are chosen as `given`. */

@@ -3,6 +3,7 @@ import type { VNode } from "preact";
 import { useEffect } from "preact/hooks";
 import type { RequestRecord } from "../../src/recorder/records.ts";
 import type { ExplainedOutcome, Explanation } from "../../src/rehearsal/explanation.ts";
+import { givenText } from "../../src/report/given-text.ts";
 import { decidedBy, durationText, methodOf, statusOf, urlOf } from "../../src/report/recorded.ts";
 import { linesOf, SIGNS, type StepLine } from "../../src/report/step-lines.ts";
 import { AskError, ask } from "../ask.ts";
@@ -176,7 +177,9 @@ function Facts({ record }: { readonly record: RequestRecord }): VNode {
 
 function Outcome({ outcome: { needs = [], steps, given } }: { readonly outcome: ExplainedOutcome }): VNode {
   const lacks = [...new Set(needs.map(({ what, supply }) => `${what}: ${supply}`))];
-  const follows = Object.entries(given).map(([name, value]) => `${name} = ${JSON.stringify(value)}`);
+  const follows = Object.entries(given).map(([name, value]) =>
+    givenText(name, typeof value === "string" ? value : JSON.stringify(value)),
+  );
   return (
     <section>
       <h2>What decided</h2>

@@ -25,6 +25,7 @@ test("the objects of a folder, its lists and documents, each with its namespace"
       {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "app", "namespace": "other"}},
       {"apiVersion": "serving.knative.dev/v1", "kind": "Service", "metadata": {"name": "app"}}]}`,
     "a.yaml": `---\n${ROUTE}---\n# nothing\n---\napiVersion: v1\nkind: Namespace\nmetadata: { name: shop }\n`,
+    "c.yml": "apiVersion: gateway.networking.k8s.io/v1beta1\nkind: HTTPRoute\nmetadata: { name: old }\nitems: []\n",
     "notes.txt": "not: an object",
   });
   const found = readManifests([path], "shop").map(({ name, object, resource }) => [name, object.metadata, resource]);
@@ -33,6 +34,7 @@ test("the objects of a folder, its lists and documents, each with its namespace"
     ["Namespace shop", { name: "shop" }, RESOURCES.Namespace],
     ["Service other/app", { name: "app", namespace: "other" }, RESOURCES.Service],
     ["Service shop/app", { name: "app", namespace: "shop" }, undefined],
+    ["HTTPRoute shop/old", { name: "old", namespace: "shop" }, { ...RESOURCES.HTTPRoute, version: "v1beta1" }],
   ]);
 });
 
@@ -45,6 +47,10 @@ test("what cannot be read is said with its position", (t) => {
     );
   fails("a.yaml", /a\.yaml:5: not an object of Kubernetes/);
   fails("b.yaml", /b\.yaml:2:1: /);
+  assert.throws(
+    () => readManifests([folder(t, { "c.txt": "" })], "shop"),
+    /the folder has no file that ends in \.yaml/,
+  );
   fails("gone.yaml", /cannot read .*gone\.yaml: /);
   fails("", /a\.yaml:5/);
 });
@@ -60,7 +66,7 @@ test("a dry run stores nothing, and keeps the labels and annotations of others",
   assert.deepEqual((created as { metadata: unknown }).metadata, { name: "a", namespace: "shop" });
   assert.equal(server.get("HTTPRoute", "shop/a"), undefined);
 
-  const metadata = { name: "a", namespace: "shop", labels: { of: "others" } };
+  const metadata = { name: "a", namespace: "shop", labels: { of: "others", their: "own" }, annotations: { a: "b" } };
   server.set({ apiVersion: "gateway.networking.k8s.io/v1", kind: "HTTPRoute", metadata });
   const before = server.get("HTTPRoute", "shop/a");
   const object = {
@@ -68,7 +74,9 @@ test("a dry run stores nothing, and keeps the labels and annotations of others",
     metadata: { name: "a", namespace: "shop", labels: { of: "ours", and: "more" } },
   };
   const updated = await dryRun(server.client(), { ...written, object }, signal);
-  assert.deepEqual((updated as { metadata: { labels: unknown } }).metadata.labels, { of: "ours", and: "more" });
+  const { labels, annotations } = (updated as { metadata: { labels: unknown; annotations: unknown } }).metadata;
+  assert.deepEqual(labels, { of: "ours", their: "own", and: "more" });
+  assert.deepEqual(annotations, { a: "b" });
   assert.deepEqual(server.get("HTTPRoute", "shop/a"), before);
 
   // Somebody else writes it between reading and the dry run.
@@ -77,4 +85,15 @@ test("a dry run stores nothing, and keeps the labels and annotations of others",
     if (method === "PUT" && writes++ === 0) throw new Refused(409, "Conflict", "the object has been modified");
   };
   assert.deepEqual(await dryRun(server.client(), { ...written, object }, signal), updated);
+
+  server.intercept = () => {
+    throw new Refused(403, "Forbidden", "the user cannot get httproutes");
+  };
+  server.received.length = 0;
+  await assert.rejects(dryRun(server.client(), written, signal), /the API server does not accept HTTPRoute shop\/a/);
+  assert.deepEqual(
+    server.received.map(({ method }) => method),
+    ["GET"],
+    "what cannot be read is not taken for missing",
+  );
 });

@@ -1,9 +1,10 @@
 import { isDeepStrictEqual } from "node:util";
 import { redactTarget, SECRET_PARAMETERS } from "../../base/redaction.ts";
 import type { RequestRecord } from "../../recorder/records.ts";
-import { givenText } from "../../rehearsal/assumptions.ts";
+import { textOf } from "../../rehearsal/assumptions.ts";
 import type { ExplainedOutcome, Explanation } from "../../rehearsal/explanation.ts";
 import { factsOfRequest, type WrittenRequest } from "../../rehearsal/facts.ts";
+import { givenText } from "../../report/given-text.ts";
 import type { StepLine } from "../../report/step-lines.ts";
 import type { Step } from "../../trace/steps.ts";
 import { type Context, writeJson } from "../runner/context.ts";
@@ -64,7 +65,7 @@ async function linesOfRecorded(explanation: RecordedExplanation): Promise<StepLi
     const { given, status, refused } = outcome;
     const title = `${method} ${host}${path}`.trimEnd();
     const result = status ?? (refused ? "no response" : "ended");
-    const follows = Object.entries(given).map(([name, value]) => givenText(name, value));
+    const follows = Object.entries(given).map(([name, value]) => givenText(name, textOf(value)));
     const head = [
       summaryOf(outcome, `${title} → ${result}`),
       facts.join(" · "),
@@ -115,7 +116,7 @@ function commonSteps(steps: readonly Step[], before: readonly Step[]): number {
 
 /** What the outcome was given, if anything. */
 function conditionOf({ given, share }: ExplainedOutcome): string[] {
-  const assumed = Object.entries(given).map(([name, value]) => givenText(name, value));
+  const assumed = Object.entries(given).map(([name, value]) => givenText(name, textOf(value)));
   const percent = share === 1 ? "" : ` (${Number((share * 100).toFixed(2))} % of requests)`;
   return assumed.length === 0 ? [] : [`if ${assumed.join(", ")}${percent}:`];
 }

@@ -56,14 +56,16 @@ suite("the stream server", () => {
     assert.match((second[0]?.removed ?? []).join(), /^route\/[^,]*\/b$/);
   });
 
-  test("a preview has what differs from what the proxy runs, for proxies of its Gateway alone, and is no state of theirs", async () => {
-    await using test = await TestXdsServer.start();
+  test("a preview has what differs from what the proxy runs, for proxies of its Gateway alone, and is no state of theirs", async (t) => {
+    const reported: unknown[] = [];
+    await using test = await TestXdsServer.start({ onProxy: (status) => reported.push(status) });
     const one = shaped({ routes: ["a", "b"] });
     test.server.publish(GATEWAY, one);
     using peer = new XdsPeer({ address: test.address });
     peer.answer(await peer.batch());
     await until(() => test.server.proxies[0]?.synchronized === true, "the acknowledgement");
     const { proxies } = test.server;
+    reported.length = 0;
     test.server.keepPreview("p1", GATEWAY, shaped({ routes: ["a", "c"] }, one));
     const asking = (preview: string, gateway = "gw"): XdsPeer =>
       new XdsPeer(
@@ -76,14 +78,20 @@ suite("the stream server", () => {
     assert.deepEqual(more, []);
     assert.match(names(response?.resources ?? []).join(), /^route\/[^,]*\/c$/);
     assert.match((response?.removed ?? []).join(), /^route\/[^,]*\/b$/);
-    assert.deepEqual(test.server.proxies, proxies);
+    assert.deepEqual([test.server.proxies, reported], [proxies, []]);
     test.server.publish(GATEWAY, shaped({ routes: ["a", "d"] }, one));
     assert.match(names((await peer.batch()).flatMap(({ resources }) => resources)).join(), /\/d$/);
     assert.equal(asks.responses.length, 1);
     using stranger = asking("p1", "other");
     assert.match(await stranger.end(), /the preview is not kept any more/);
     for (let i = 2; i < 10; i++) test.server.keepPreview(`p${i}`, GATEWAY, one);
-    using late = asking("p1");
+    using pushedOut = asking("p1");
+    assert.match(await pushedOut.end(), /the preview is not kept any more/);
+    t.mock.timers.enable({ apis: ["setTimeout"] });
+    test.server.keepPreview("short", GATEWAY, one);
+    t.mock.timers.tick(2 * 60_000);
+    t.mock.timers.reset();
+    using late = asking("short");
     assert.match(await late.end(), /the preview is not kept any more/);
   });
 

@@ -43,6 +43,12 @@ before(async () => {
       policies: { urlRewrite: { path: { prefix: "/" } } },
       backends: [{ internal: "forward" }],
     },
+    {
+      name: "staff",
+      matches: [{ path: { pathPrefix: "/staff" } }],
+      policies: { authorization: { rules: [{ deny: 'request.headers["x-role"] == "guest"' }] } },
+      backends,
+    },
     { name: "shop", matches: [{ path: { pathPrefix: "/" } }], backends },
   ];
   gateway = await TestGateway.start({ binds: [{ port: 0, listeners: [{ name: "web", routes }] }] });
@@ -214,6 +220,28 @@ suite("in Chromium", () => {
     await page.send("Network.emulateNetworkConditions", { ...conditions, offline: false });
     await shows(page, "/meanwhile");
     await until(page, "document.querySelector('[role=alert]') === null");
+  });
+
+  test("a request that an unrecorded field decided: what follows about the field, as tgctl explain words it", async (t) => {
+    const headers = { "x-role": "guest", "x-request-id": "guest-1" };
+    assert.equal((await fetch(`http://127.0.0.1:${port}/staff`, { headers })).status, 403);
+    const page = await open(t, "#/r/guest-1");
+    if (page === undefined) return;
+    await shows(page, 'It follows that `request.headers["x-role"] == "guest"` is true.');
+  });
+
+  test("the headings of the list stand above their columns, beside a scroll bar", async (t) => {
+    const page = await open(t, "#/requests");
+    if (page === undefined) return;
+    await shows(page, "/cart/59");
+    for (const width of [1400, 800, 500]) {
+      await look(page, "light", width);
+      const edges = (row: string): Promise<unknown> =>
+        page.evaluate(
+          `[...document.querySelectorAll('${row} > span')].map((cell) => cell.getBoundingClientRect().right)`,
+        );
+      assert.deepEqual(await edges(".columns"), await edges("li:first-child > .row"), `${width} pixels`);
+    }
   });
 
   test("an id without a record says so", async (t) => {
