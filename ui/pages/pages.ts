@@ -1,4 +1,4 @@
-/** The pages of the view. A new one is a file here and an entry in this list. */
+/** The pages of the view. A new one is a file here, with its style beside it, and an entry in this list. */
 import type { ComponentType } from "preact";
 import type { Place } from "../place.ts";
 import { Overview } from "./overview.tsx";
