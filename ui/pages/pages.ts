@@ -4,6 +4,7 @@ import type { Place } from "../place.ts";
 import { Overview } from "./overview.tsx";
 import { Request } from "./request.tsx";
 import { Requests } from "./requests.tsx";
+import { Routes } from "./routes.tsx";
 
 export interface Page {
   /** Of the place; one that ends in `/` stands for all paths below it. */
@@ -25,4 +26,5 @@ export const PAGES: readonly Page[] = [
   { path: "/", name: "Overview", show: Overview },
   { path: "/requests", name: "Requests", full: true, show: Requests },
   { path: "/r/", show: Request },
+  { path: "/routes", name: "Routes", full: true, show: Routes },
 ];
