@@ -12,7 +12,8 @@ export class AskError extends Error {
   }
 }
 
-interface Question {
+/** What to ask an endpoint. */
+export interface Question {
   /** After the path of an endpoint that ends in `/`. */
   readonly rest?: string;
   readonly query?: object;

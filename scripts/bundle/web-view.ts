@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import { mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
+import { mkdirSync, readdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { basename, extname } from "node:path";
 import { gzipSync } from "node:zlib";
 import { type Plugin, rolldown } from "rolldown";
@@ -29,7 +29,7 @@ export async function bundleWebView(): Promise<WebView> {
   let size = 0;
   const assets: readonly (readonly [name: string, content: string])[] = [
     ["main.js", code],
-    ["style.css", readFileSync(`${root}ui/style.css`, "utf8")],
+    ["style.css", styles()],
     ["icon.svg", readFileSync(`${root}ui/icon.svg`, "utf8")],
   ];
   for (const [name, content] of assets) {
@@ -41,6 +41,17 @@ export async function bundleWebView(): Promise<WebView> {
   size += write(`${folder}/index.html`, page);
   if (size > MOST) throw new Error(`the web view has ${size} bytes with gzip; no more than ${MOST}`);
   return { size, modules };
+}
+
+/** The style of the view: what all share, then that of parts and of pages. */
+function styles(): string {
+  const files = ["parts", "pages"].flatMap((folder) =>
+    readdirSync(`${root}ui/${folder}`)
+      .filter((name) => extname(name) === ".css")
+      .sort()
+      .map((name) => `${folder}/${name}`),
+  );
+  return ["style.css", ...files].map((name) => readFileSync(`${root}ui/${name}`, "utf8")).join("");
 }
 
 /** The program of the page, in one file. */

@@ -36,6 +36,7 @@ interface Owner {
 interface Listed {
   readonly owner: Owner;
   readonly route: AnyRoute;
+  readonly position: number;
   readonly traffic: Traffic | undefined;
   readonly shadowedBy: readonly string[] | undefined;
 }
@@ -93,9 +94,10 @@ function listed(owner: Owner, traffic: ReadonlyMap<string, Traffic>): Listed[] {
   const winners = new Map<AnyRoute, readonly string[]>();
   for (const { route, code, found } of lintRoutes(owner.policies, linted, (winner) => nameOf(winner.route)))
     if (code === "shadowed-route") winners.set(route, found[0]);
-  return inPrecedence(owner.routes).map((route) => ({
+  return inPrecedence(owner.routes).map((route, index) => ({
     owner,
     route,
+    position: index + 1,
     traffic: traffic.get(keyOf([...(owner.labels ?? []), nameOf(route), route.ruleName ?? UNKNOWN])),
     shadowedBy: winners.get(route),
   }));
@@ -157,13 +159,14 @@ function searchText({ owner, route }: Listed): string {
     .toLowerCase();
 }
 
-function rowOf({ owner, route, traffic, shadowedBy }: Listed, hidden: ReadonlySet<string>): RouteRow {
+function rowOf({ owner, route, position, traffic, shadowedBy }: Listed, hidden: ReadonlySet<string>): RouteRow {
   const [p50, p99] = [traffic?.quantile(0.5), traffic?.quantile(0.99)];
   return {
     key: route.key,
     name: nameOf(route),
     ...(route.ruleName !== undefined && { rule: route.ruleName }),
     ...owner.of,
+    position,
     hostnames: route.hostnames.length === 0 ? ["*"] : route.hostnames,
     matches: "matches" in route ? route.matches.map((match) => matchText(match, hidden)) : [],
     backends: route.backends.map((backend) => ({ name: nameOfBackend(backend), weight: backend.weight })),

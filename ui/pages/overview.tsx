@@ -6,6 +6,7 @@ import { formatOrigin } from "../../src/base/origin.ts";
 import type { RequestRecord } from "../../src/recorder/records.ts";
 import { durationText, type RequestGroup, shareText, statusOf, urlOf } from "../../src/report/recorded.ts";
 import { type AskError, ask } from "../ask.ts";
+import { Problem } from "../parts/problem.tsx";
 import { Sparkline } from "../parts/sparkline.tsx";
 import { toneOf } from "../parts/words.ts";
 import { hashOf, requestHash } from "../place.ts";
@@ -33,12 +34,7 @@ export function Overview(): VNode {
   return (
     <>
       <h1>Overview</h1>
-      {problem.value === undefined ? null : (
-        <p class="problem" role="alert">
-          {problem.value.message}
-          {problem.value.passes ? "\nTrying again." : ""}
-        </p>
-      )}
+      <Problem problem={problem.value} />
       {answer.value === undefined ? null : (
         <>
           <State answer={answer.value} />

@@ -1,9 +1,10 @@
-/** The pages of the view. A new one is a file here and an entry in this list. */
+/** The pages of the view. A new one is a file here, with its style beside it, and an entry in this list. */
 import type { ComponentType } from "preact";
 import type { Place } from "../place.ts";
 import { Overview } from "./overview.tsx";
 import { Request } from "./request.tsx";
 import { Requests } from "./requests.tsx";
+import { Routes } from "./routes.tsx";
 
 export interface Page {
   /** Of the place; one that ends in `/` stands for all paths below it. */
@@ -25,4 +26,5 @@ export const PAGES: readonly Page[] = [
   { path: "/", name: "Overview", show: Overview },
   { path: "/requests", name: "Requests", full: true, show: Requests },
   { path: "/r/", show: Request },
+  { path: "/routes", name: "Routes", full: true, show: Routes },
 ];

@@ -1,47 +1,31 @@
-import { useSignal } from "@preact/signals";
 import type { VNode } from "preact";
-import { useEffect } from "preact/hooks";
 import type { RequestRecord } from "../../src/recorder/records.ts";
-import type { ExplainedOutcome, Explanation } from "../../src/rehearsal/explanation.ts";
+import type { ExplainedOutcome } from "../../src/rehearsal/explanation.ts";
 import { givenText } from "../../src/report/given-text.ts";
 import { decidedBy, durationText, methodOf, statusOf, urlOf } from "../../src/report/recorded.ts";
-import { linesOf, SIGNS, type StepLine } from "../../src/report/step-lines.ts";
-import { AskError, ask } from "../ask.ts";
+import { useAnswer } from "../answer.ts";
 import { curlOf } from "../curl.ts";
+import { Copy } from "../parts/copy.tsx";
+import { Problem } from "../parts/problem.tsx";
+import { StepTree } from "../parts/step-tree.tsx";
 import { toneOf } from "../parts/words.ts";
 import { hashOf } from "../place.ts";
 import type { PageProps } from "./pages.ts";
 
 /** What happened to one request, and what decided: the gateway explains its record. */
 export function Request({ rest: id }: PageProps): VNode {
-  const answer = useSignal<Explanation | undefined>(undefined);
-  const problem = useSignal<AskError | undefined>(undefined);
-  useEffect(() => {
-    const stop = new AbortController();
-    ask("/explain", { body: { id }, signal: stop.signal }).then(
-      (explanation) => {
-        answer.value = explanation;
-      },
-      (error: unknown) => {
-        if (!stop.signal.aborted)
-          problem.value = error instanceof AskError ? error : new AskError(String(error), false);
-      },
-    );
-    return () => stop.abort();
-  }, [id]);
-  if (problem.value !== undefined)
+  const { answer, problem } = useAnswer("/explain", { body: { id } }, id);
+  if (problem !== undefined)
     return (
       <>
         <h1>Request {id}</h1>
-        <p class="problem" role="alert">
-          {problem.value.message}
-        </p>
+        <Problem problem={problem} />
         <p>
           <a href={hashOf("/requests")}>All requests</a>
         </p>
       </>
     );
-  const { record, outcomes, generation, alike = 1, omitted = 0 } = answer.value ?? { outcomes: [], generation: null };
+  const { record, outcomes, generation, alike = 1, omitted = 0 } = answer ?? { outcomes: [], generation: null };
   if (record === undefined) return <h1 aria-busy="true">Request {id}</h1>;
   return (
     <article>
@@ -92,30 +76,6 @@ function Headline({ record }: { readonly record: RequestRecord }): VNode {
         <Copy name="Copy link" text={location.href} />{" "}
         {curl === undefined ? null : <Copy name="Copy as curl" text={curl} />}
       </p>
-    </>
-  );
-}
-
-function Copy({ name, text }: { readonly name: string; readonly text: string }): VNode {
-  const done = useSignal("");
-  const copy = (): void => {
-    navigator.clipboard.writeText(text).then(
-      () => {
-        done.value = "copied";
-      },
-      () => {
-        done.value = text;
-      },
-    );
-  };
-  return (
-    <>
-      <button type="button" onClick={copy}>
-        {name}
-      </button>{" "}
-      <span role="status" class="quiet mono">
-        {done.value}
-      </span>
     </>
   );
 }
@@ -194,29 +154,7 @@ function Outcome({ outcome: { needs = [], steps, given } }: { readonly outcome: 
           </ul>
         </details>
       )}
-      <ul class="tree">
-        {linesOf(steps).map((line, index) => (
-          <Line key={index} line={line} />
-        ))}
-      </ul>
+      <StepTree steps={steps} />
     </section>
-  );
-}
-
-const TONES = { yes: "good", no: "bad", unknown: "warn", skipped: "quiet", notReached: "quiet" } as const;
-/** Levels that style.css indents; deeper ones are not indented further. */
-const DEEPEST = 4;
-
-function Line({ line: { depth, result, text, place } }: { readonly line: StepLine }): VNode {
-  return (
-    <li class={`depth${Math.min(depth, DEEPEST)}`}>
-      <span class={`sign ${result === undefined ? "" : TONES[result]}`}>
-        {result === undefined ? "" : SIGNS[result]}
-      </span>
-      <span>
-        {text}
-        {place === undefined ? null : <span class="quiet"> {place}</span>}
-      </span>
-    </li>
   );
 }

@@ -6,6 +6,7 @@ import { counted } from "../../src/base/counted.ts";
 import type { RequestRecord } from "../../src/recorder/records.ts";
 import { decidedBy, durationText, methodOf, statusOf, urlOf } from "../../src/report/recorded.ts";
 import { type AskError, ask } from "../ask.ts";
+import { Problem } from "../parts/problem.tsx";
 import { VirtualList } from "../parts/virtual-list.tsx";
 import { toneOf } from "../parts/words.ts";
 import { hashOf, requestHash } from "../place.ts";
@@ -126,12 +127,7 @@ export function Requests({ place: { query } }: PageProps): VNode {
           }}
         />
       </form>
-      {problem.value === undefined ? null : (
-        <p class="problem" role="alert">
-          {problem.value.message}
-          {problem.value.passes ? "\nTrying again." : ""}
-        </p>
-      )}
+      <Problem problem={problem.value} />
       <div class="columns" aria-hidden="true">
         <span>time</span>
         <span class="medium">method</span>

@@ -126,6 +126,8 @@ export interface RouteRow {
   readonly bind?: string;
   readonly listener?: string;
   readonly group?: string;
+  /** From 1 on, in the order in which that tries its routes. */
+  readonly position: number;
   readonly hostnames: readonly string[];
   /** In words, secrets redacted; empty for TCP, TLS and UDP. */
   readonly matches: readonly string[];

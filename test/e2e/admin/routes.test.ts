@@ -65,6 +65,7 @@ test("routes stand in the order of precedence, with matches in words, backends, 
     ["keyed", "cart", "all", "never", "leaf"].map((name) => `default/${name}`),
   );
   const [keyed, cart, all, never, leaf] = routes;
+  assert.deepEqual([keyed?.position, cart?.position, leaf?.position], [1, 2, 1], "of each listener or group");
   assert.deepEqual(keyed?.matches, [
     "path /keyed, header authorization = <redacted>",
     "path /k, parameter access_token = <redacted>",

@@ -1,22 +1,18 @@
 import assert from "node:assert/strict";
-import { readFileSync } from "node:fs";
 import { createServer } from "node:http";
-import { createRequire } from "node:module";
 import type { AddressInfo } from "node:net";
 import { after, before, suite, type TestContext, test } from "node:test";
 import { bundleWebView } from "../../../scripts/bundle/web-view.ts";
-import { codeOf } from "../../../src/base/errors.ts";
 import { exchangeRaw } from "../../helpers/admin/raw-request.ts";
-import { Chromium, type Page } from "../../helpers/chromium.ts";
+import type { Page } from "../../helpers/chromium.ts";
 import { TestGateway } from "../../helpers/gateway.ts";
+import { inChromium, look, press, shows, textOf, until, violations } from "../../helpers/web-view.ts";
 
-const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 /** The parser of requests refuses a bare `<` in a path, so these are markup for what decodes them. */
 const EVIL_PATH = "/admin/&lt;img&nbsp;src=x&nbsp;onerror=document.title='owned'&gt;%3Cscript%3E";
 /** In a link that somebody sends; the gateway takes no such id from a request. */
 const EVIL_ID = "<img/src=x/onerror=document.title='owned'>";
 const EVIL_PLACE = "#/r/evil-1";
-const PATIENCE_MS = 10_000;
 
 const backend = createServer((request, response) => {
   response.statusCode = request.url?.startsWith("/broken") ? 502 : 200;
@@ -118,27 +114,9 @@ test("config.ui.enabled: false shows no view", async () => {
 });
 
 suite("in Chromium", () => {
-  let browser: Chromium | undefined;
-  before(async () => {
-    try {
-      browser = await Chromium.start();
-    } catch (error) {
-      if (codeOf(error) !== "ENOENT") throw error;
-    }
-  });
-  after(() => browser?.[Symbol.asyncDispose]());
-
-  /** A page at a place of the view; undefined, and the test is skipped, without a Chromium. */
-  async function open(t: TestContext, hash: string, base = gateway.url("admin")): Promise<Page | undefined> {
-    if (browser === undefined) {
-      t.skip("no chromium on the PATH");
-      return undefined;
-    }
-    const page = await browser.page();
-    await look(page, "light", 1600);
-    await page.open(`${base}/ui/${hash}`);
-    return page;
-  }
+  const openUrl = inChromium();
+  const open = (t: TestContext, hash: string, base = gateway.url("admin")): Promise<Page | undefined> =>
+    openUrl(t, `${base}/ui/${hash}`);
 
   test("the list and a request by keyboard alone", async (t) => {
     const page = await open(t, "#/requests");
@@ -258,48 +236,11 @@ suite("in Chromium", () => {
       const page = await open(t, hash);
       if (page === undefined) return;
       await shows(page, text);
-      await page.evaluate(AXE);
       for (const scheme of ["light", "dark"] as const)
         for (const width of [400, 1600]) {
           await look(page, scheme, width);
           assert.equal(await page.evaluate("document.documentElement.scrollWidth > innerWidth"), false);
-          const found = await page.evaluate(
-            "axe.run().then(({ violations }) => violations.map(({ id, nodes }) => id + ': ' + nodes[0].html))",
-          );
-          assert.deepEqual(found, [], `${hash} ${scheme} ${width}`);
+          assert.deepEqual(await violations(page), [], `${hash} ${scheme} ${width}`);
         }
     });
 });
-
-async function look(page: Page, scheme: "light" | "dark", width: number): Promise<void> {
-  await page.send("Emulation.setEmulatedMedia", { features: [{ name: "prefers-color-scheme", value: scheme }] });
-  await page.send("Emulation.setDeviceMetricsOverride", { width, height: 600, deviceScaleFactor: 1, mobile: false });
-}
-
-function textOf(page: Page): Promise<string> {
-  return page.evaluate("document.body.textContent").then(String);
-}
-
-/** Waits until the page shows a text. */
-async function shows(page: Page, text: string): Promise<void> {
-  await until(page, `document.querySelector('#app').textContent.includes(${JSON.stringify(text)})`);
-}
-
-/** Waits until an expression is true on the page, looked at with each of its frames. */
-async function until(page: Page, expression: string): Promise<void> {
-  const found = await page.evaluate(`new Promise((resolve) => {
-    const end = performance.now() + ${PATIENCE_MS};
-    const look = () => (${expression}) ? resolve(true) : performance.now() > end ? resolve(false) : setTimeout(look, 10);
-    look();
-  })`);
-  assert.equal(found, true, `${expression}: the page shows ${await textOf(page)}`);
-}
-
-/** Presses and releases a key, then waits until the page has drawn. */
-async function press(page: Page, key: string): Promise<void> {
-  const text = key === "Enter" ? "\r" : key;
-  const code = key === "Enter" ? 13 : key.toUpperCase().charCodeAt(0);
-  await page.send("Input.dispatchKeyEvent", { type: "keyDown", key, text, windowsVirtualKeyCode: code });
-  await page.send("Input.dispatchKeyEvent", { type: "keyUp", key, windowsVirtualKeyCode: code });
-  await page.evaluate("new Promise((resolve) => requestAnimationFrame(() => setTimeout(resolve)))");
-}

@@ -1,0 +1,81 @@
+import assert from "node:assert/strict";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { after, before, test } from "node:test";
+import { TestGateway } from "../../helpers/gateway.ts";
+import { inChromium, look, shows, until, violations } from "../../helpers/web-view.ts";
+
+/** Markup in the value of a header. */
+const EVIL = "商店 <img src=x onerror=document.title='owned'>";
+const MANY = 120;
+
+const backend = createServer((request, response) => {
+  response.statusCode = request.url?.startsWith("/cart") ? 500 : 200;
+  response.end("hello");
+});
+let gateway: TestGateway;
+
+before(async () => {
+  await new Promise<void>((resolve) => backend.listen(0, "127.0.0.1", resolve));
+  const backends = [{ host: `127.0.0.1:${(backend.address() as AddressInfo).port}` }];
+  const routes = [
+    { name: "cart", matches: [{ path: { pathPrefix: "/cart" } }], backends },
+    { name: "never", matches: [{ path: { pathPrefix: "/cart" } }], backends },
+    {
+      name: "evil",
+      hostnames: ["shop.example", "xn--czr694b.example"],
+      matches: [{ path: { exact: "/evil" }, headers: [{ name: "x-evil", value: { exact: EVIL } }] }],
+      backends,
+    },
+    ...Array.from({ length: MANY }, (_, i) => ({
+      name: `many-${i}`,
+      matches: [{ path: { exact: `/many/${i}` } }],
+      backends,
+    })),
+  ];
+  gateway = await TestGateway.start({ binds: [{ port: 0, listeners: [{ name: "web", routes }] }] });
+  const get = (path: string) => fetch(`http://127.0.0.1:${gateway.port()}${path}`).then((answer) => answer.text());
+  for (const path of ["/cart", "/cart", "/many/7"]) await get(path);
+});
+after(async () => {
+  await gateway?.stop();
+  backend.close();
+});
+
+const open = inChromium();
+const place = (hash: string): string => `${gateway.url("admin")}/ui/${hash}`;
+const FIRST = "document.querySelector('tbody tr td:nth-child(2)').textContent.trim()";
+
+test("the list of routes: the order of precedence, another one, a search, and pages", async (t) => {
+  const page = await open(t, place("#/routes"));
+  if (page === undefined) return;
+  await shows(page, "1 to 100");
+  await until(page, `${FIRST} === 'default/evil'`);
+  await page.evaluate("document.querySelector('th:nth-child(6) a').click()");
+  await until(page, `${FIRST} === 'default/cart'`);
+  assert.equal(await page.evaluate("document.querySelector('[aria-sort=descending]').textContent"), "requests ↓");
+  const errors = await page.evaluate("document.querySelector('tbody tr td:nth-child(7) a').getAttribute('href')");
+  assert.equal(errors, "#/requests?route=default%2Fcart&errors=true");
+  await page.evaluate("[...document.querySelectorAll('nav a')].find((link) => link.textContent === 'next').click()");
+  await shows(page, "101 to 123");
+  await page.evaluate("document.querySelector('input').focus()");
+  await page.send("Input.insertText", { text: "NEVER" });
+  await shows(page, "1 of 123 routes");
+  await shows(page, "never chosen: default/cart gets its requests");
+  assert.equal(await page.evaluate("location.hash"), "#/routes?search=NEVER&sort=requests");
+  assert.deepEqual(page.messages, []);
+});
+
+test("names and values are text, on a page that fits narrow and wide windows, light and dark", async (t) => {
+  const page = await open(t, place("#/routes?search=evil"));
+  if (page === undefined) return;
+  await shows(page, EVIL);
+  assert.equal(await page.evaluate("document.title"), "tracegate");
+  for (const scheme of ["light", "dark"] as const)
+    for (const width of [400, 1600]) {
+      await look(page, scheme, width);
+      assert.equal(await page.evaluate("document.documentElement.scrollWidth > innerWidth"), false);
+      assert.deepEqual(await violations(page), [], `${scheme} ${width}`);
+    }
+  assert.deepEqual(page.messages, []);
+});

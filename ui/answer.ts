@@ -1,0 +1,38 @@
+import { useSignal } from "@preact/signals";
+import { useEffect } from "preact/hooks";
+import type { AdminAnswers } from "../src/admin/plane/answers.ts";
+import { AskError, ask, type Question } from "./ask.ts";
+
+/** Both are undefined until the gateway has answered. */
+interface Answered<T> {
+  readonly answer: T | undefined;
+  readonly problem: AskError | undefined;
+}
+
+/** Asks once while the component is there, and afresh when `key` changes: it stands for the question. For what changes, see `usePoll`. */
+export function useAnswer<Endpoint extends keyof AdminAnswers>(
+  endpoint: Endpoint,
+  question: Question,
+  key: string,
+): Answered<AdminAnswers[Endpoint]> {
+  const state = useSignal<Answered<AdminAnswers[Endpoint]>>(NONE);
+  useEffect(() => {
+    const stop = new AbortController();
+    state.value = NONE;
+    ask(endpoint, { ...question, signal: stop.signal }).then(
+      (answer) => {
+        if (!stop.signal.aborted) state.value = { answer, problem: undefined };
+      },
+      (error: unknown) => {
+        if (stop.signal.aborted) return;
+        // Nothing asks again by itself.
+        const text = error instanceof Error ? error.message : String(error);
+        state.value = { answer: undefined, problem: new AskError(text, false) };
+      },
+    );
+    return () => stop.abort();
+  }, [endpoint, key]);
+  return state.value;
+}
+
+const NONE = { answer: undefined, problem: undefined };

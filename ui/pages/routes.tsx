@@ -1,0 +1,199 @@
+import { useSignal } from "@preact/signals";
+import type { ComponentChildren, VNode } from "preact";
+import type { RouteRow, RoutesAnswer, RoutesQuery } from "../../src/admin/plane/answers.ts";
+import { counted } from "../../src/base/counted.ts";
+import { formatOrigin } from "../../src/base/origin.ts";
+import { durationText } from "../../src/report/recorded.ts";
+import { type AskError, ask } from "../ask.ts";
+import { Problem } from "../parts/problem.tsx";
+import { hashOf } from "../place.ts";
+import { usePoll } from "../poll.ts";
+import type { PageProps } from "./pages.ts";
+
+/** Routes of a page, and milliseconds between two questions. */
+const LIMIT = 100;
+const PAUSE = 3000;
+
+type Order = NonNullable<RoutesQuery["sort"]>;
+
+/** What the address says. */
+interface Words {
+  readonly search: string;
+  readonly sort: Order;
+  readonly page: number;
+}
+
+/** All routes with their traffic, in the order in which they get requests or another one. */
+export function Routes({ place: { query } }: PageProps): VNode {
+  const words = wordsOf(query);
+  const answer = useSignal<RoutesAnswer | undefined>(undefined);
+  const problem = useSignal<AskError | undefined>(undefined);
+  usePoll(
+    JSON.stringify(words),
+    PAUSE,
+    async (signal) => {
+      answer.value = await ask("/routes", { query: { ...words, limit: LIMIT }, signal });
+    },
+    (error) => {
+      problem.value = error;
+    },
+  );
+  return (
+    <>
+      <h1 class="hidden">Routes</h1>
+      <search class="tools">
+        <input
+          type="search"
+          aria-label="Search routes"
+          placeholder="search: name, host, path, method, backend, listener"
+          defaultValue={words.search}
+          spellcheck={false}
+          // Each letter asks, but the history keeps only the place.
+          onInput={({ currentTarget: { value } }) => location.replace(linkTo({ ...words, search: value, page: 1 }))}
+        />
+      </search>
+      <Problem problem={problem.value} />
+      {answer.value === undefined ? null : (
+        <>
+          <Table routes={answer.value.routes} words={words} />
+          <Pages answer={answer.value} words={words} />
+        </>
+      )}
+    </>
+  );
+}
+
+function wordsOf(query: URLSearchParams): Words {
+  const { search = "", sort, page = "1" } = Object.fromEntries(query);
+  return { search, sort: ORDERS.find((order) => order === sort) ?? "precedence", page: Number.parseInt(page, 10) || 1 };
+}
+
+function linkTo({ search, sort, page }: Words): string {
+  return hashOf("/routes", {
+    search,
+    sort: sort === "precedence" ? "" : sort,
+    page: page === 1 ? "" : String(page),
+  });
+}
+
+/** The columns that sort, by what they sort. */
+const HEADINGS: Readonly<Record<Order, string>> = {
+  precedence: "order",
+  name: "route",
+  requests: "requests",
+  errors: "errors",
+  p50: "p50",
+  p99: "p99",
+};
+const ORDERS = Object.keys(HEADINGS) as Order[];
+
+function Table({ routes, words }: { readonly routes: readonly RouteRow[]; readonly words: Words }): VNode {
+  const sorting = (sort: Order, type = ""): VNode => <Heading sort={sort} type={type} words={words} />;
+  return (
+    <section class="routes" tabIndex={0} aria-label="Routes">
+      <table class="mono">
+        <thead>
+          <tr>
+            {sorting("precedence", "number")}
+            {sorting("name")}
+            <th scope="col">hosts</th>
+            <th scope="col">matches</th>
+            <th scope="col">backends</th>
+            {sorting("requests", "number")}
+            {sorting("errors", "number")}
+            {sorting("p50", "number")}
+            {sorting("p99", "number")}
+            <th scope="col">at</th>
+            <th scope="col">written at</th>
+          </tr>
+        </thead>
+        <tbody>
+          {routes.map((route, index) => (
+            <Row key={index} route={route} />
+          ))}
+        </tbody>
+      </table>
+    </section>
+  );
+}
+
+interface HeadingProps {
+  readonly sort: Order;
+  readonly type: string;
+  readonly words: Words;
+}
+
+function Heading({ sort, type, words }: HeadingProps): VNode {
+  const isSorted = words.sort === sort;
+  const ascends = sort === "precedence" || sort === "name";
+  return (
+    <th scope="col" class={type} aria-sort={isSorted ? (ascends ? "ascending" : "descending") : "none"}>
+      <a href={linkTo({ ...words, sort, page: 1 })}>
+        {HEADINGS[sort]}
+        {isSorted ? (ascends ? " ↑" : " ↓") : ""}
+      </a>
+    </th>
+  );
+}
+
+function Row({ route }: { readonly route: RouteRow }): VNode {
+  const { name, rule, hostnames, matches, backends, requests, errors, p50, p99, origin, shadowedBy } = route;
+  const { position, bind, listener, group } = route;
+  return (
+    <tr>
+      <td class="number quiet">{position}</td>
+      <td>
+        {name} {rule === undefined ? "" : <span class="quiet">{rule}</span>}
+      </td>
+      <Several texts={hostnames} />
+      <Several texts={matches}>
+        {shadowedBy === undefined ? null : (
+          <strong class="warn"> never chosen: {shadowedBy.join(", ")} gets its requests</strong>
+        )}
+      </Several>
+      <Several texts={backends.map(({ name, weight }) => (weight === 1 ? name : `${name} ×${weight}`))} />
+      <td class="number">
+        {requests === 0 ? <span class="quiet">0</span> : <a href={hashOf("/requests", { route: name })}>{requests}</a>}
+      </td>
+      <td class="number">
+        {errors === 0 ? (
+          <span class="quiet">0</span>
+        ) : (
+          <a class="bad" href={hashOf("/requests", { route: name, errors: "true" })}>
+            {errors}
+          </a>
+        )}
+      </td>
+      <td class="number">{p50 === undefined ? "" : durationText(p50)}</td>
+      <td class="number">{p99 === undefined ? "" : durationText(p99)}</td>
+      <td>{group === undefined ? `${bind} ${listener}` : `group ${group}`}</td>
+      <td>{origin === undefined ? "" : formatOrigin(origin)}</td>
+    </tr>
+  );
+}
+
+/** The first of some texts, and how many more there are: all of them when the pointer rests on it. */
+function Several({ texts, children }: { readonly texts: readonly string[]; children?: ComponentChildren }): VNode {
+  const [first = "", ...others] = texts;
+  return (
+    <td title={texts.join("\n")}>
+      {first}
+      {others.length === 0 ? null : <span class="quiet"> +{others.length}</span>}
+      {children}
+    </td>
+  );
+}
+
+function Pages({ answer, words }: { readonly answer: RoutesAnswer; readonly words: Words }): VNode {
+  const { found, total, routes } = answer;
+  const before = (words.page - 1) * LIMIT;
+  const toPage = (page: number, name: string): VNode => <a href={linkTo({ ...words, page })}>{name}</a>;
+  return (
+    <nav class="status quiet" aria-label="Pages of routes">
+      {found === total ? counted(total, "route") : `${found} of ${counted(total, "route")}`}
+      {routes.length < found ? ` · ${before + 1} to ${before + routes.length}` : ""}
+      {words.page > 1 ? <> · {toPage(words.page - 1, "previous")}</> : null}
+      {before + routes.length < found ? <> · {toPage(words.page + 1, "next")}</> : null}
+    </nav>
+  );
+}
