@@ -20,7 +20,7 @@ export function oneProxy(proxy: ProxyAdmin): ViewSource {
 }
 
 /** The response of a proxy to a question. @throws CliError if it does not respond */
-export async function askProxy(
+async function askProxy(
   proxy: ProxyAdmin,
   { endpoint, method, rest, query, body, signal }: ViewQuestion,
 ): Promise<{ readonly status: number; readonly text: string }> {
