@@ -1,0 +1,48 @@
+/** How the answers of replicas become one, for each endpoint of the admin server that the web view uses. */
+import type { AdminAnswers } from "../../admin/plane/answers.ts";
+import { fieldsOf, jsonOf } from "../../base/fields.ts";
+import { mergeImpacts } from "../../impact/merge.ts";
+import { mergeBackend, mergeBackends } from "./backends.ts";
+import { newestExplanation } from "./explanation.ts";
+import { mergeOverviews, mergeStatus } from "./overview.ts";
+import { mergeRecords } from "./records.ts";
+import type { OfReplica } from "./replica.ts";
+import { mergeRoutes, routesQuery } from "./routes.ts";
+
+interface Merge<Answer> {
+  /** The query that each replica gets in place of this one. Default: the same. */
+  readonly ask?: (query: URLSearchParams) => URLSearchParams;
+  /** Whether one replica can answer for all a question with this body. Default: all are asked. */
+  readonly asksOne?: (body: string) => boolean;
+  /** Of at least one answer; those of the replicas are in the order of the names of their pods. */
+  readonly merge: (answers: readonly OfReplica<Answer>[], query: URLSearchParams) => Answer;
+}
+
+/** As `/requests` without a limit. */
+const RECORDS = 50;
+
+export const MERGES: { readonly [Endpoint in keyof AdminAnswers]: Merge<AdminAnswers[Endpoint]> } = {
+  "/backends": { merge: mergeBackends },
+  "/backends/": { merge: mergeBackend },
+  "/config/status": { merge: (answers) => mergeStatus(answersOf(answers)) },
+  // A request that is over is known to one of them.
+  "/explain": {
+    asksOne: (body) => !("id" in fieldsOf(jsonOf(body))),
+    merge: (answers) => newestExplanation(answers) ?? firstOf(answers),
+  },
+  "/impact": { merge: (answers) => mergeImpacts(answersOf(answers)) },
+  "/overview": { merge: mergeOverviews },
+  "/requests": { merge: (answers, query) => mergeRecords(answers, Number(query.get("limit") ?? RECORDS)) },
+  "/requests/": { merge: (answers) => mergeRecords(answers) },
+  "/routes": { ask: routesQuery, merge: (answers, query) => mergeRoutes(answersOf(answers), query) },
+};
+
+function answersOf<Answer>(answers: readonly OfReplica<Answer>[]): Answer[] {
+  return answers.map(({ answer }) => answer);
+}
+
+function firstOf<Answer>(answers: readonly OfReplica<Answer>[]): Answer {
+  const [first] = answers;
+  if (first === undefined) throw new RangeError("no replica has answered");
+  return first.answer;
+}

@@ -1,0 +1,68 @@
+import type { RouteRow, RoutesAnswer, RoutesQuery } from "../../admin/plane/answers.ts";
+import { mostOf, sumOf } from "./replica.ts";
+
+type Order = NonNullable<RoutesQuery["sort"]>;
+
+/** Routes that a replica gives at a time, by default and at most. */
+const LIMIT = 100;
+const MOST = 1000;
+
+/** Orders by traffic, which differ from replica to replica. */
+const BY_TRAFFIC: { readonly [Each in Exclude<Order, "precedence" | "name">]: (row: RouteRow) => number } = {
+  requests: ({ requests }) => requests,
+  errors: ({ errors }) => errors,
+  p50: ({ p50 = -1 }) => p50,
+  p99: ({ p99 = -1 }) => p99,
+};
+
+/**
+ * What to ask each replica for a page. Where traffic decides the order, that is the first 1,000 routes, so that their sums are known: of more
+ * routes, those below the first 1,000 of a replica do not count.
+ */
+export function routesQuery(query: URLSearchParams): URLSearchParams {
+  if (orderOf(query) === undefined) return query;
+  const words = Object.fromEntries(query);
+  return new URLSearchParams({ ...words, page: "1", limit: String(MOST) });
+}
+
+/** A page of the routes of replicas, at least one: traffic summed, and the largest percentiles. */
+export function mergeRoutes(answers: readonly RoutesAnswer[], query: URLSearchParams): RoutesAnswer {
+  const alike = Map.groupBy(
+    answers.flatMap(({ routes }) => routes),
+    ({ bind, listener, group, key }) => JSON.stringify([bind, listener, group, key]),
+  );
+  const rows = [...alike.values()].flatMap(mergeRows);
+  const value = orderOf(query);
+  const limit = Number(query.get("limit") ?? LIMIT);
+  const before = value === undefined ? 0 : (Number(query.get("page") ?? 1) - 1) * limit;
+  if (value !== undefined) rows.sort((a, b) => value(b) - value(a));
+  return {
+    generation: answers[0]?.generation ?? 0,
+    total: mostOf(answers, ({ total }) => total) ?? 0,
+    found: mostOf(answers, ({ found }) => found) ?? 0,
+    routes: rows.slice(before, before + limit),
+  };
+}
+
+function mergeRows(rows: readonly RouteRow[]): RouteRow[] {
+  const [first] = rows;
+  if (first === undefined) return [];
+  const p50 = mostOf(rows, (row) => row.p50);
+  const p99 = mostOf(rows, (row) => row.p99);
+  return [
+    {
+      ...first,
+      requests: sumOf(rows, ({ requests }) => requests),
+      errors: sumOf(rows, ({ errors }) => errors),
+      ...(p50 !== undefined && { p50 }),
+      ...(p99 !== undefined && { p99 }),
+    },
+  ];
+}
+
+/** What decides the order, if it is traffic. */
+function orderOf(query: URLSearchParams): ((row: RouteRow) => number) | undefined {
+  const orders: Readonly<Record<string, (row: RouteRow) => number>> = BY_TRAFFIC;
+  const sort = query.get("sort") ?? "";
+  return Object.hasOwn(orders, sort) ? orders[sort] : undefined;
+}
