@@ -1,7 +1,9 @@
 /** The pages of the view. A new one is a file here, with its style beside it, and an entry in this list. */
 import type { ComponentType } from "preact";
 import type { Place } from "../place.ts";
+import { Doc, Docs } from "./docs.tsx";
 import { Overview } from "./overview.tsx";
+import { Policies, Policy } from "./policies.tsx";
 import { Request } from "./request.tsx";
 import { Requests } from "./requests.tsx";
 import { Routes } from "./routes.tsx";
@@ -27,4 +29,8 @@ export const PAGES: readonly Page[] = [
   { path: "/requests", name: "Requests", full: true, show: Requests },
   { path: "/r/", show: Request },
   { path: "/routes", name: "Routes", full: true, show: Routes },
+  { path: "/policies", name: "Policies", show: Policies },
+  { path: "/policies/", show: Policy },
+  { path: "/docs", show: Docs },
+  { path: "/docs/", show: Doc },
 ];
