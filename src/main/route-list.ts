@@ -21,7 +21,7 @@ const KEPT_MS = 60_000;
 const BATCH = 250;
 
 /** What rows are made with, besides the configuration. */
-export interface RowSource {
+interface RowSource {
   readonly generation: number;
   readonly counted: Counted;
   readonly locate: Locate;
