@@ -171,6 +171,9 @@ const MARKS: { readonly [Endpoint in keyof AdminAnswers]: (answer: Readonly<Reco
   "/requests/": ({ records }) => Array.isArray(records),
 };
 
+/** The endpoints above; one that ends in `/` stands for all paths with one more segment. */
+export const ADMIN_ENDPOINTS = Object.keys(MARKS) as readonly (keyof AdminAnswers)[];
+
 /** Whether a value that was received is an answer of this endpoint. */
 export function isAnswer<Endpoint extends keyof AdminAnswers>(
   endpoint: Endpoint,
