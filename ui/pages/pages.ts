@@ -2,6 +2,7 @@
 import type { ComponentType } from "preact";
 import type { Place } from "../place.ts";
 import { Doc, Docs } from "./docs.tsx";
+import { Explain } from "./explain.tsx";
 import { Overview } from "./overview.tsx";
 import { Policies, Policy } from "./policies.tsx";
 import { Request } from "./request.tsx";
@@ -28,6 +29,7 @@ export const PAGES: readonly Page[] = [
   { path: "/", name: "Overview", show: Overview },
   { path: "/requests", name: "Requests", full: true, show: Requests },
   { path: "/r/", show: Request },
+  { path: "/explain", name: "What if", show: Explain },
   { path: "/routes", name: "Routes", full: true, show: Routes },
   { path: "/policies", name: "Policies", show: Policies },
   { path: "/policies/", show: Policy },
