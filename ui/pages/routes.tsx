@@ -90,7 +90,7 @@ const ORDERS = Object.keys(HEADINGS) as Order[];
 function Table({ routes, words }: { readonly routes: readonly RouteRow[]; readonly words: Words }): VNode {
   const sorting = (sort: Order, type = ""): VNode => <Heading sort={sort} type={type} words={words} />;
   return (
-    <section class="routes" tabIndex={0} aria-label="Routes">
+    <section class="grid" tabIndex={0} aria-label="Routes">
       <table class="mono">
         <thead>
           <tr>
