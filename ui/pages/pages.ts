@@ -4,6 +4,7 @@
  */
 import type { ComponentType } from "preact";
 import type { Place } from "../place.ts";
+import { Explain } from "./explain.tsx";
 import { Overview } from "./overview.tsx";
 import { Request } from "./request.tsx";
 import { Requests } from "./requests.tsx";
@@ -29,5 +30,6 @@ export const PAGES: readonly Page[] = [
   { path: "/", name: "Overview", show: Overview },
   { path: "/requests", name: "Requests", full: true, show: Requests },
   { path: "/r/", show: Request },
+  { path: "/explain", name: "What if", show: Explain },
   { path: "/routes", name: "Routes", full: true, show: Routes },
 ];
