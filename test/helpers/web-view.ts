@@ -46,9 +46,12 @@ export async function violations(page: Page): Promise<unknown> {
   );
 }
 
-/** Shows a page in a color scheme, in a window of this many pixels. */
+/** Shows a page in a color scheme, in a window of this many pixels, without motion: what is looked at next has its final colors. */
 export async function look(page: Page, scheme: "light" | "dark", width: number): Promise<void> {
-  await page.send("Emulation.setEmulatedMedia", { features: [{ name: "prefers-color-scheme", value: scheme }] });
+  const features = { "prefers-color-scheme": scheme, "prefers-reduced-motion": "reduce" };
+  await page.send("Emulation.setEmulatedMedia", {
+    features: Object.entries(features).map(([name, value]) => ({ name, value })),
+  });
   await page.send("Emulation.setDeviceMetricsOverride", { width, height: 600, deviceScaleFactor: 1, mobile: false });
 }
 
