@@ -3,9 +3,10 @@ import { useEffect } from "preact/hooks";
 import type { AdminAnswers } from "../src/admin/plane/answers.ts";
 import { AskError, ask, type Question } from "./ask.ts";
 
-/** Both are undefined until the gateway has answered. */
+/** Until the gateway has answered, the answer to the question before. */
 interface Answered<T> {
   readonly answer: T | undefined;
+  /** Why there is none. */
   readonly problem: AskError | undefined;
 }
 
@@ -18,16 +19,16 @@ export function useAnswer<Endpoint extends keyof AdminAnswers>(
   const state = useSignal<Answered<AdminAnswers[Endpoint]>>(NONE);
   useEffect(() => {
     const stop = new AbortController();
-    state.value = NONE;
     ask(endpoint, { ...question, signal: stop.signal }).then(
       (answer) => {
         if (!stop.signal.aborted) state.value = { answer, problem: undefined };
       },
       (error: unknown) => {
         if (stop.signal.aborted) return;
+        const about = error instanceof AskError ? error.about : undefined;
         // Nothing asks again by itself.
-        const text = error instanceof Error ? error.message : String(error);
-        state.value = { answer: undefined, problem: new AskError(text, false) };
+        const problem = new AskError(error instanceof Error ? error.message : String(error), false, about);
+        state.value = { answer: undefined, problem };
       },
     );
     return () => stop.abort();

@@ -1,14 +1,19 @@
 /** Questions to the admin server that this page comes from. */
 import { type AdminAnswers, isAnswer, queryOf } from "../src/admin/plane/answers.ts";
+import { fieldsOf, jsonOf } from "../src/base/fields.ts";
+import type { BadPart } from "../src/rehearsal/facts.ts";
 
 /** Why there is no answer, in words that a page shows. */
 export class AskError extends Error {
   /** Asking again may help: the server was not reached, or it is busy. */
   readonly passes: boolean;
+  /** What is wrong with the question, if it is one of its parts. */
+  readonly about: BadPart | undefined;
 
-  constructor(message: string, passes: boolean) {
+  constructor(message: string, passes: boolean, about?: BadPart) {
     super(message);
     this.passes = passes;
+    this.about = about;
   }
 }
 
@@ -42,25 +47,20 @@ export async function ask<Endpoint extends keyof AdminAnswers>(
     signal?.throwIfAborted();
     throw new AskError(`The gateway does not answer: ${cause instanceof Error ? cause.message : cause}`, true);
   }
-  const answer = parsed(text);
+  const answer = jsonOf(text);
   if (response.ok && isAnswer(endpoint, answer)) return answer;
   if (response.ok) throw new AskError("The gateway has another version than this page: load the page again.", false);
-  throw new AskError(refusalOf(answer) ?? text.trim(), response.status >= 500);
+  throw refusalOf(answer) ?? new AskError(text.trim(), response.status >= 500);
 }
 
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
+/** What an `ExplainRefusal` says, with its hint. */
+function refusalOf(answer: unknown): AskError | undefined {
+  const { message, hint, about } = fieldsOf(fieldsOf(answer).error);
+  if (typeof message !== "string") return undefined;
+  return new AskError(hint === undefined ? message : `${message}\n${hint}`, false, isPart(about) ? about : undefined);
 }
 
-/** The message of a refusal in JSON, with its hint. */
-function refusalOf(answer: unknown): string | undefined {
-  if (typeof answer !== "object" || answer === null || !("error" in answer)) return undefined;
-  const { error } = answer;
-  if (typeof error !== "object" || error === null || !("message" in error)) return undefined;
-  const hint = "hint" in error ? `\n${error.hint}` : "";
-  return `${error.message}${hint}`;
+function isPart(about: unknown): about is BadPart {
+  const { request, assume } = fieldsOf(about);
+  return typeof request === "string" || typeof assume === "string";
 }

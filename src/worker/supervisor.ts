@@ -385,7 +385,7 @@ export class Supervisor implements WorkerEvents {
     if (this.#stopping) return;
     this.#workers.delete(index);
     this.#deaths.set(index, (this.#deaths.get(index) ?? 0) + 1);
-    handle.counters.eachRequestSeries((labels, durations) => this.#ended.add(labels, durations));
+    handle.counters.eachRequestSeries((labels, traffic) => this.#ended.add(labels, traffic));
     this.#electChecker();
     // A thread may die between lock and unlock; the others would then wait for its bucket forever.
     this.#buckets.releaseLocksOf(index);

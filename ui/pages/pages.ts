@@ -1,6 +1,7 @@
 /** The pages of the view. A new one is a file here, with its style beside it, and an entry in this list. */
 import type { ComponentType } from "preact";
 import type { Place } from "../place.ts";
+import { Explain } from "./explain.tsx";
 import { Overview } from "./overview.tsx";
 import { Request } from "./request.tsx";
 import { Requests } from "./requests.tsx";
@@ -26,5 +27,6 @@ export const PAGES: readonly Page[] = [
   { path: "/", name: "Overview", show: Overview },
   { path: "/requests", name: "Requests", full: true, show: Requests },
   { path: "/r/", show: Request },
+  { path: "/explain", name: "What if", show: Explain },
   { path: "/routes", name: "Routes", full: true, show: Routes },
 ];

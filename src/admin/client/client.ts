@@ -72,6 +72,17 @@ export interface FollowRequest extends CallOptions {
   readonly lastEventId?: string | undefined;
 }
 
+/** What a web page asks. */
+interface PageQuestion extends CallOptions {
+  readonly method: "GET" | "POST";
+  /** With its query. */
+  readonly path: string;
+  readonly body: string;
+}
+
+/** Admin servers admit pages of their own machine, which `tgctl` makes of those that it serves. */
+const PAGE_ORIGIN = "http://localhost";
+
 /** The admin interface of one gateway. Every method throws `AdminClientError`; `baseUrl` is such as `http://localhost:15000`. */
 export class AdminClient {
   readonly #address: AdminAddress;
@@ -156,6 +167,26 @@ export class AdminClient {
       const none = error instanceof AdminClientError && error.status === 404 ? jsonOf(error.body ?? "") : undefined;
       if (isAnswer("/requests/", none)) return none;
       throw error;
+    }
+  }
+
+  /**
+   * Asks for a web page: the server refuses what pages may not do. Resolves with the status and the text of any response; that of one with another
+   * status than 200 is cut after 64 KiB.
+   */
+  async askForPage({
+    method,
+    path,
+    body,
+    signal,
+  }: PageQuestion): Promise<{ readonly status: number; readonly text: string }> {
+    const timeout = method === "GET" ? TIMEOUT : IMPACT_TIMEOUT;
+    const request = { method, path, body, timeout, signal, headers: { origin: PAGE_ORIGIN } };
+    try {
+      return { status: 200, text: await this.#text(request) };
+    } catch (error) {
+      if (!(error instanceof AdminClientError) || error.status === undefined) throw error;
+      return { status: error.status, text: error.body ?? "" };
     }
   }
 

@@ -36,6 +36,7 @@ class ClusterProxies implements Proxies {
   /** By pod; a proxy keeps its forwarded ports. */
   readonly #proxies = new Map<string, Promise<ProxyAdmin>>();
   readonly name: string;
+  readonly id: string;
   readonly inCluster = true;
   readonly serving: Proxies["serving"];
 
@@ -46,6 +47,7 @@ class ClusterProxies implements Proxies {
     this.#adminPort = adminPort;
     this.#context = context;
     this.name = resourceName(resource);
+    this.id = [cluster.client.access.server.href, resource.namespace, this.name, pinned ?? ""].join(" ");
     this.serving = pinned === undefined && resource.type !== "pod" ? () => this.#serving() : undefined;
   }
 

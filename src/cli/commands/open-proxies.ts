@@ -16,6 +16,7 @@ export async function openProxies(words: TargetWords, context: Context): Promise
   const proxy = localProxy(options["proxy-admin-port"], context.env);
   return {
     name: proxy.name,
+    id: proxy.name,
     inCluster: false,
     first: async () => proxy,
     async each(call) {

@@ -87,6 +87,8 @@ export interface Outcome<T> {
 export interface Proxies extends AsyncDisposable {
   /** `http://localhost:15000` or `gateway/web`. */
   readonly name: string;
+  /** A name that other proxies do not have: in a cluster with the address of its API server and the namespace. */
+  readonly id: string;
   readonly inCluster: boolean;
   /**
    * The first proxy by name, preferring those that run. If there are several, its name is printed to a terminal, and if `said` to any standard

@@ -28,6 +28,7 @@ test("commands, aliases, options and values are completed", async () => {
     "explain",
     "recent",
     "impact",
+    "ui",
     "status",
     "backends",
     "config",

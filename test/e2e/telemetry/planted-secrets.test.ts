@@ -203,6 +203,7 @@ const COMMANDS: Readonly<Record<string, Output | Exempt>> = {
       (await tgctl(seen, ["impact", "--config", file, "-o", "json"]))
     );
   },
+  ui: { because: "it passes on answers of the admin server, and holds none" },
   status: (seen) => tgctl(seen, ["proxy", "status"]),
   backends: async (seen) =>
     (await tgctl(seen, ["proxy", "backends"])) + (await tgctl(seen, ["proxy", "backends", "-o", "json"])),

@@ -9,6 +9,7 @@ import { profileCpu, profileHeap } from "./profile.ts";
 import { recent } from "./recent.ts";
 import { status } from "./status.ts";
 import { traceGroup } from "./trace/index.ts";
+import { ui } from "./ui.ts";
 
 const config: Group = {
   name: "config",
@@ -27,5 +28,5 @@ const profile: Group = {
 export const proxyGroup = (loadTraceView: () => Promise<TraceView>): Group => ({
   name: "proxy",
   summary: "Inspect a proxy",
-  commands: [traceGroup(loadTraceView), explain, recent, impact, status, backends, config, log, profile],
+  commands: [traceGroup(loadTraceView), explain, recent, impact, ui, status, backends, config, log, profile],
 });

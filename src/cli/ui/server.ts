@@ -1,0 +1,109 @@
+/** Serves the web view on this machine, and asks gateways what it wants to know. */
+import { randomBytes } from "node:crypto";
+import type { IncomingMessage } from "node:http";
+import { adminHeaders, dispatchTo, routesByPath } from "../../admin/admin-server.ts";
+import { ADMIN_ENDPOINTS, type AdminAnswers } from "../../admin/plane/answers.ts";
+import type { AdminRoute } from "../../admin/routes/route.ts";
+import { Guard } from "../../admin/server/guard.ts";
+import { startHttpServer } from "../../admin/server/http-server.ts";
+import { type PlainReply, textReply } from "../../admin/server/reply.ts";
+import { webViewFile } from "../../admin/server/web-view.ts";
+import { codeOf } from "../../base/errors.ts";
+import type { ListenAddress } from "../../base/listen-address.ts";
+import type { Logger } from "../../base/log.ts";
+import { OwnSockets } from "../../base/own-sockets.ts";
+import { isSecret, type ViewAddress } from "./address.ts";
+
+/** Bytes: those of a configuration whose impact is asked for. */
+const MAX_BODY = 16 * 1024 * 1024;
+
+/** A question of the view. */
+export interface ViewQuestion {
+  readonly endpoint: keyof AdminAnswers;
+  readonly method: "GET" | "POST";
+  /** What follows an endpoint that ends in `/`, decoded; otherwise empty. */
+  readonly rest: string;
+  readonly query: URLSearchParams;
+  /** Empty by GET. */
+  readonly body: string;
+  readonly signal: AbortSignal;
+}
+
+/** The gateways that are shown. */
+export interface ViewSource {
+  /** Never rejects: a question without an answer has a reply that says why. */
+  answer(question: ViewQuestion): Promise<PlainReply>;
+}
+
+interface RunningView {
+  /** `http://localhost:<port>/<secret>/ui/` */
+  readonly url: string;
+  /** Leads a browser to `url`, once: other users can see the command line that opens the browser, and must not learn the address. */
+  readonly ticket: string;
+  close(): Promise<void>;
+}
+
+const ROUTES = routesByPath<ViewSource>([
+  { path: "/", methods: ["GET"], summary: "redirects to the view", handle: () => redirect("ui/") },
+  { path: "/ui", methods: ["GET"], summary: "redirects to the view", handle: () => redirect("ui/") },
+  { path: "/ui/", methods: ["GET"], summary: "the view", handle: ({ rest, headers }) => webViewFile(rest, headers) },
+  ...ADMIN_ENDPOINTS.map(
+    (endpoint): AdminRoute<ViewSource> => ({
+      path: endpoint,
+      methods: ["GET", "POST"],
+      // The gateways refuse pages what changes something.
+      onlyReads: true,
+      parameters: "any",
+      maxBody: MAX_BODY,
+      summary: "an answer of the gateways",
+      handle: ({ plane, method, rest, query, body, signal }) =>
+        plane.answer({
+          endpoint,
+          method: method === "POST" ? "POST" : "GET",
+          rest,
+          query,
+          body: body.toString("utf8"),
+          signal,
+        }),
+    }),
+  ),
+]);
+
+/**
+ * Serves until it is closed, on loopback addresses only. If the port of the address is in use, another one is taken.
+ * @throws Error if no port can be used
+ */
+export async function serveView(source: ViewSource, { port, secret }: ViewAddress, log: Logger): Promise<RunningView> {
+  const guard = new Guard({ type: "localhost", port }, []);
+  const own = new OwnSockets();
+  // A gateway closes connections of its own to its servers; this process has none to lead back here.
+  own.guarded = false;
+  const ticket = randomBytes(20).toString("base64url");
+  let used = false;
+  const handle = (request: IncomingMessage, signal: AbortSignal) => {
+    const refused = guard.check(request);
+    if (refused !== undefined) return refused;
+    const [, first = "", rest = ""] = /^\/([^/?]*)(.*)$/s.exec(request.url ?? "") ?? [];
+    if (!used && isSecret(first, ticket)) {
+      used = true;
+      return redirect(`/${secret}/ui/`);
+    }
+    if (!isSecret(first, secret)) return textReply(404, "this is not the address that tgctl ui has printed\n");
+    if (rest === "") return redirect(`/${secret}/ui/`);
+    request.url = rest;
+    return dispatchTo(ROUTES, source, request, signal);
+  };
+  const listen = (address: ListenAddress) =>
+    startHttpServer(address, { name: "web view", setting: "the port", log, own, headers: adminHeaders, handle });
+  const server = await listen({ type: "localhost", port }).catch((error: unknown) => {
+    if (!(error instanceof Error) || codeOf(error.cause) !== "EADDRINUSE") throw error;
+    return listen({ type: "localhost", port: 0 });
+  });
+  const [, chosen = ""] = /:(\d+)$/.exec(server.addresses[0] ?? "") ?? [];
+  const base = `http://localhost:${chosen}`;
+  return { url: `${base}/${secret}/ui/`, ticket: `${base}/${ticket}`, close: () => server.close() };
+}
+
+function redirect(location: string): PlainReply {
+  return textReply(303, "", { location });
+}
