@@ -1,4 +1,7 @@
-/** The pages of the view. A new one is a file here, with its style beside it, and an entry in this list. */
+/**
+ * The pages of the view. A new one is a file here, with its style beside it, an entry in this list, and a line in the test of what holds for all
+ * pages, test/e2e/admin/web-view-pages.test.ts.
+ */
 import type { ComponentType } from "preact";
 import type { Place } from "../place.ts";
 import { Explain } from "./explain.tsx";
