@@ -36,10 +36,10 @@ export const PAGES: readonly Page[] = [
   { path: "/r/", show: Request },
   { path: "/explain", name: "What if", show: Explain },
   { path: "/routes", name: "Routes", full: true, show: Routes },
+  { path: "/backends", name: "Backends", full: true, show: Backends },
+  { path: "/backends/", show: Backend },
   { path: "/policies", name: "Policies", show: Policies },
   { path: "/policies/", show: Policy },
   { path: "/docs", show: Docs },
   { path: "/docs/", show: Doc },
-  { path: "/backends", name: "Backends", full: true, show: Backends },
-  { path: "/backends/", show: Backend },
 ];
