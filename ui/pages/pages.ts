@@ -6,6 +6,7 @@ import type { ComponentType } from "preact";
 import type { Place } from "../place.ts";
 import { Backend } from "./backend.tsx";
 import { Backends } from "./backends.tsx";
+import { Config } from "./config.tsx";
 import { Doc, Docs } from "./docs.tsx";
 import { Explain } from "./explain.tsx";
 import { Overview } from "./overview.tsx";
@@ -38,6 +39,7 @@ export const PAGES: readonly Page[] = [
   { path: "/routes", name: "Routes", full: true, show: Routes },
   { path: "/backends", name: "Backends", full: true, show: Backends },
   { path: "/backends/", show: Backend },
+  { path: "/config", name: "Configuration", full: true, show: Config },
   { path: "/policies", name: "Policies", show: Policies },
   { path: "/policies/", show: Policy },
   { path: "/docs", show: Docs },

@@ -13,6 +13,7 @@ import {
   type RoutesQuery,
 } from "../plane/answers.ts";
 import type { BackendsAnswer, BackendsQuery } from "../plane/backends.ts";
+import type { ConfigPartsAnswer, ConfigPartsQuery } from "../plane/config-parts.ts";
 import type { ConfigStatus } from "../plane/config-status.ts";
 import {
   type AdminAddress,
@@ -107,6 +108,10 @@ export class AdminClient {
 
   async overview(options: CallOptions = {}): Promise<Overview> {
     return this.#answer("/overview", await this.#json("/overview", options));
+  }
+
+  async configParts(query: ConfigPartsQuery = {}, options: CallOptions = {}): Promise<ConfigPartsAnswer> {
+    return this.#answer("/config/parts", await this.#json(withQuery("/config/parts", queryOf(query)), options));
   }
 
   async routes(query: RoutesQuery = {}, options: CallOptions = {}): Promise<RoutesAnswer> {

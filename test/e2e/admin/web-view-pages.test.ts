@@ -15,6 +15,11 @@ const SHOWN: Readonly<Record<string, readonly [hash: string, text: string]>> = {
   "/requests": ["#/requests", "/cart/4"],
   "/r/": ["#/r/denied-1", "What decided"],
   "/routes": ["#/routes", "default/admin"],
+  "/config": ["#/config?at=binds[0].listeners[0].routes[0]", "inlinePolicies"],
+  "/policies": ["#/policies", "Policies run in this order"],
+  "/policies/": ["#/policies/cors", "allowOrigins"],
+  "/docs": ["#/docs", "Recorded requests"],
+  "/docs/": ["#/docs/recorder", "Samples"],
 };
 /** Pixels of windows, and how far they are zoomed: the last but one is 1,600 pixels wide at 200 %. */
 const WINDOWS = [
