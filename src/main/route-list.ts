@@ -70,14 +70,13 @@ interface Seen {
 
 type Order = NonNullable<RoutesQuery["sort"]>;
 
-const COMPARE: { readonly [Each in Order]: ((a: Seen, b: Seen) => number) | undefined } = {
-  precedence: undefined,
-  name: ({ entry: a }, { entry: b }) => (a.name < b.name ? -1 : a.name > b.name ? 1 : 0),
-  requests: (a, b) => (b.traffic?.requests ?? 0) - (a.traffic?.requests ?? 0),
-  errors: (a, b) => (b.traffic?.errors ?? 0) - (a.traffic?.errors ?? 0),
-  p50: (a, b) => slowness(b, 0.5) - slowness(a, 0.5),
-  p99: (a, b) => slowness(b, 0.99) - slowness(a, 0.99),
-  latest: (a, b) => (b.traffic?.latest ?? 0) - (a.traffic?.latest ?? 0),
+/** What routes are sorted by, the largest first; the others are sorted by what does not change. */
+const SORTED_BY: { readonly [Each in Order]?: (traffic: Traffic) => number | undefined } = {
+  requests: ({ requests }) => requests,
+  errors: ({ errors }) => errors,
+  p50: (traffic) => traffic.quantile(0.5),
+  p99: (traffic) => traffic.quantile(0.99),
+  latest: ({ latest }) => latest,
 };
 
 /** The list of one configuration at a time: made when somebody asks, and forgotten when nobody has for a minute. */
@@ -135,14 +134,12 @@ class RouteList {
     const found = this.#entries.flatMap((entry): Seen[] =>
       entry.text.includes(wanted) ? [{ entry, traffic: traffic[entry.counted.number] }] : [],
     );
-    const compare = COMPARE[sort];
-    if (compare !== undefined) found.sort(compare);
     return {
       generation: source.generation,
       since: new Date(performance.timeOrigin).toISOString(),
       total: this.#entries.length,
       found: found.length,
-      routes: found.slice((page - 1) * limit, page * limit).map((seen) => this.#row(seen, source)),
+      routes: sorted(found, sort).slice((page - 1) * limit, page * limit).map((seen) => this.#row(seen, source)),
     };
   }
 
@@ -246,8 +243,17 @@ const NONE = -1;
 const OF_OWNER = (["bind", "gateway", "listener"] as const).map((label) => REQUEST_LABELS.indexOf(label));
 const OF_ROUTE = (["route", "route_rule"] as const).map((label) => REQUEST_LABELS.indexOf(label));
 
-function slowness({ traffic }: Seen, share: number): number {
-  return traffic?.quantile(share) ?? -1;
+/** Those that are equal stay in the order of precedence. */
+function sorted(list: readonly Seen[], order: Order): readonly Seen[] {
+  if (order === "name")
+    return list.toSorted(({ entry: a }, { entry: b }) => (a.name < b.name ? -1 : a.name > b.name ? 1 : 0));
+  const value = SORTED_BY[order];
+  if (value === undefined) return list;
+  // Once for each, because comparing computes quantiles often.
+  return list
+    .map((seen) => ({ seen, value: (seen.traffic && value(seen.traffic)) ?? -1 }))
+    .sort((a, b) => b.value - a.value)
+    .map(({ seen }) => seen);
 }
 
 function nameOf({ namespace, name }: AnyRoute): string {
