@@ -14,6 +14,7 @@ const SHOWN: Readonly<Record<string, readonly [hash: string, text: string]>> = {
   "/": ["#/", "authorization"],
   "/requests": ["#/requests", "/cart/4"],
   "/r/": ["#/r/denied-1", "What decided"],
+  "/explain": ["#/explain?url=http://shop.example/admin/x&method=GET", "default/admin"],
   "/routes": ["#/routes", "default/admin"],
 };
 /** Pixels of windows, and how far they are zoomed: the last but one is 1,600 pixels wide at 200 %. */
