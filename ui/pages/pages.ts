@@ -4,6 +4,8 @@
  */
 import type { ComponentType } from "preact";
 import type { Place } from "../place.ts";
+import { Backend } from "./backend.tsx";
+import { Backends } from "./backends.tsx";
 import { Explain } from "./explain.tsx";
 import { Overview } from "./overview.tsx";
 import { Request } from "./request.tsx";
@@ -32,4 +34,6 @@ export const PAGES: readonly Page[] = [
   { path: "/r/", show: Request },
   { path: "/explain", name: "What if", show: Explain },
   { path: "/routes", name: "Routes", full: true, show: Routes },
+  { path: "/backends", name: "Backends", full: true, show: Backends },
+  { path: "/backends/", show: Backend },
 ];

@@ -33,7 +33,9 @@ export function Requests({ place: { query } }: PageProps): VNode {
   const field = useRef<HTMLInputElement>(null);
   const answered = useRef<number | undefined>(undefined);
   // Another filter is another list; what was chosen may be in it too.
+  const present = useRef(key);
   useMemo(() => {
+    present.current = key;
     list.value = { ...EMPTY, follows: list.peek().follows };
     answered.current = undefined;
     answer.value = undefined;
@@ -46,6 +48,8 @@ export function Requests({ place: { query } }: PageProps): VNode {
       const since = answered.current;
       const last = since === undefined ? undefined : `${Math.ceil((began - since) / 1000) + OVERLAP}s`;
       const found = await ask("/requests", { query: { ...words, limit: MOST, last }, signal });
+      // The filter may have changed meanwhile, a moment before this question is given up.
+      if (present.current !== key) return;
       answered.current = began;
       answer.value = found;
       list.value = received(list.peek(), found.records);

@@ -94,7 +94,7 @@ function Table({ routes, words }: { readonly routes: readonly RouteRow[]; readon
   const areShadowed = routes.some(({ shadowedBy }) => shadowedBy !== undefined);
   const sorting = (sort: Order, type = ""): VNode => <Heading sort={sort} type={type} words={words} />;
   return (
-    <section class="routes" tabIndex={0} aria-label="Routes">
+    <section class="grid" tabIndex={0} aria-label="Routes">
       <table class="mono">
         <thead>
           <tr>
