@@ -23,11 +23,16 @@ export function useAnswer<Endpoint extends keyof AdminAnswers>(
   question: Question,
   key: string,
 ): Answered<AdminAnswers[Endpoint]> {
-  const state = useSignal<Answered<AdminAnswers[Endpoint]>>(NONE);
+  return useOnce(`${endpoint} ${key}`, (signal) => ask(endpoint, { ...question, signal }));
+}
+
+/** Gets something once while the component is there, and afresh when `key` changes. */
+export function useOnce<T>(key: string, get: (signal: AbortSignal) => Promise<T>): Answered<T> {
+  const state = useSignal<Answered<T>>(NONE);
   useEffect(() => {
     const stop = new AbortController();
     const turn = async (signal: AbortSignal): Promise<"last"> => {
-      const answer = await ask(endpoint, { ...question, signal });
+      const answer = await get(signal);
       if (!signal.aborted) state.value = { answer, problem: undefined };
       return "last";
     };
@@ -36,7 +41,7 @@ export function useAnswer<Endpoint extends keyof AdminAnswers>(
     };
     void repeat(PAUSE, turn, failed, stop.signal);
     return () => stop.abort();
-  }, [endpoint, key]);
+  }, [key]);
   return state.value;
 }
 
