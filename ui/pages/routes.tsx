@@ -5,6 +5,7 @@ import { counted } from "../../src/base/counted.ts";
 import { formatOrigin } from "../../src/base/origin.ts";
 import { durationText } from "../../src/report/recorded.ts";
 import { type AskError, ask } from "../ask.ts";
+import { withTerm } from "../filter.ts";
 import { Problem } from "../parts/problem.tsx";
 import { agoText } from "../parts/words.ts";
 import { hashOf } from "../place.ts";
@@ -93,7 +94,7 @@ function Table({ routes, words }: { readonly routes: readonly RouteRow[]; readon
   const areShadowed = routes.some(({ shadowedBy }) => shadowedBy !== undefined);
   const sorting = (sort: Order, type = ""): VNode => <Heading sort={sort} type={type} words={words} />;
   return (
-    <section class="routes" tabIndex={0} aria-label="Routes">
+    <section class="grid" tabIndex={0} aria-label="Routes">
       <table class="mono">
         <thead>
           <tr>
@@ -187,13 +188,17 @@ function Traffic({ route }: { readonly route: RouteRow }): VNode {
             of {countedTogether}:{" "}
           </span>
         )}
-        {requests === 0 ? <span class="quiet">0</span> : <a href={hashOf("/requests", { route: name })}>{requests}</a>}
+        {requests === 0 ? (
+          <span class="quiet">0</span>
+        ) : (
+          <a href={hashOf("/requests", { where: withTerm("", "route", name) })}>{requests}</a>
+        )}
       </td>
       <td class="number">
         {errors === 0 ? (
           <span class="quiet">0</span>
         ) : (
-          <a class="bad" href={hashOf("/requests", { route: name, errors: "true" })}>
+          <a class="bad" href={hashOf("/requests", { where: withTerm("", "route", name), errors: "true" })}>
             {errors}
           </a>
         )}

@@ -1,4 +1,5 @@
 /** How values look on all pages. */
+import type { EndpointView } from "../../src/admin/plane/backends.ts";
 import type { RequestRecord } from "../../src/recorder/records.ts";
 
 /** How long ago a time (ISO 8601) was, with one unit: `12s`, `3m`, `5h`, `2d`. `now`: epoch ms. */
@@ -14,4 +15,20 @@ export function toneOf({ status, error, grpcStatus = 0 }: RequestRecord): "good"
   if (status >= 500 || grpcStatus !== 0) return "bad";
   if (status >= 400 || error !== undefined) return "warn";
   return status === 0 ? "quiet" : "good";
+}
+
+/** The class for the color of an endpoint's state. */
+export function stateTone(state: EndpointView["state"]): "good" | "warn" | "bad" | "quiet" {
+  switch (state) {
+    case "healthy":
+      return "good";
+    case "evicted":
+    case "pending":
+      return "warn";
+    case "unhealthy":
+    case "notReady":
+      return "bad";
+    case "unused":
+      return "quiet";
+  }
 }

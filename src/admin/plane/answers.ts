@@ -6,6 +6,7 @@ import type { GatewayImpact } from "../../impact/merge.ts";
 import type { RecordAnswer, RequestRecord } from "../../recorder/records.ts";
 import type { Explanation } from "../../rehearsal/explanation.ts";
 import type { RequestGroup } from "../../report/recorded.ts";
+import type { WorkerState } from "../../telemetry/worker-state.ts";
 import type { BackendsAnswer, BackendView } from "./backends.ts";
 import type { ConfigStatus } from "./config-status.ts";
 
@@ -44,17 +45,6 @@ export interface Overview {
   };
   /** Requests of the last 15 minutes that failed or were rejected; null: the recorder is off. */
   readonly failures: Failures | null;
-}
-
-/** A place for a worker. */
-interface WorkerState {
-  readonly name: string;
-  /** `starting`: it does not serve yet; `dead`: a replacement follows. */
-  readonly state: "serving" | "starting" | "dead";
-  /** Number of the configuration that it serves; null: none. */
-  readonly generation: number | null;
-  /** How many workers have died here. */
-  readonly deaths: number;
 }
 
 /** A listener and the port that it serves. */
