@@ -56,7 +56,11 @@ test("nothing is offered within a text, or for a word that is complete", () => {
 
 test("a completion says its type, and whether it is called with arguments", () => {
   assert.deepEqual(item("request.path", "pathAndQuery"), { name: "pathAndQuery", about: "string" });
-  assert.deepEqual(item("request.path.star", "startsWith"), { name: "startsWith", call: "(…)", about: "(string): bool" });
+  assert.deepEqual(item("request.path.star", "startsWith"), {
+    name: "startsWith",
+    call: "(…)",
+    about: "(string): bool",
+  });
   assert.deepEqual(item("request.path.tri", "trim"), { name: "trim", call: "()", about: "(): string" });
   assert.deepEqual(item("request.path.und", "under")?.call, "(…)");
   assert.equal(item("jwt.roles.exists", "exists")?.about, 'jwt.roles.exists(r, r == "admin")');

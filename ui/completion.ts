@@ -27,7 +27,9 @@ export function completionsAt(text: string, at: number, names: Catalog, asked = 
   const [, base = "", word = ""] = /((?:[A-Za-z_]\w*\.)*|[)\]}"']\.)([A-Za-z_]\w*)?$/.exec(before) ?? [];
   if (base === "" && word === "" && !asked) return NONE;
   const begins = (name: string): boolean => name.toLowerCase().startsWith(word.toLowerCase());
-  const items = (base === "" ? startsOf(names) : membersOf(base.slice(0, -1), names)).filter(({ name }) => begins(name));
+  const items = (base === "" ? startsOf(names) : membersOf(base.slice(0, -1), names)).filter(({ name }) =>
+    begins(name),
+  );
   const [only] = items;
   const isWhole = items.length === 1 && only?.name === word && only.call === undefined;
   return isWhole ? NONE : { from: at - word.length, items };
@@ -63,7 +65,7 @@ function membersOf(base: string, { variables, functions }: Catalog): Completion[
   return functions.filter(fits).map((each) => called(each, each.name));
 }
 
-function called({ signatures, example: [expression = ""] = [] }: Function, name: string): Completion {
-  const [signature = expression] = signatures;
+function called({ signatures, example }: Function, name: string): Completion {
+  const signature = signatures[0] ?? example?.[0] ?? "";
   return { name, call: signature.includes("()") ? "()" : "(…)", about: signature };
 }

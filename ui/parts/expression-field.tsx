@@ -18,7 +18,7 @@ interface ExpressionFieldProps {
   readonly placeholder?: string;
   /** The id of an element that says what is wrong with the expression. */
   readonly problemId?: string | undefined;
-  readonly field: RefObject<HTMLInputElement>;
+  readonly field: RefObject<HTMLInputElement | null>;
   /** Gets the text whenever it has changed. */
   readonly changed?: (text: string) => void;
 }
@@ -40,6 +40,7 @@ export function ExpressionField(props: ExpressionFieldProps): VNode {
   const { scope, value, label, placeholder, problemId, field, changed } = props;
   const id = useId();
   const names = useRef<Catalog | undefined>(undefined);
+  const isTyping = useRef(false);
   const offer = useSignal(NOTHING);
   const { items, chosen } = offer.value;
   const isOpen = items.length > 0;
@@ -57,6 +58,7 @@ export function ExpressionField(props: ExpressionFieldProps): VNode {
     ask("/expression/names", { query: { scope } }).then(
       (catalog) => {
         names.current = catalog;
+        if (isTyping.current) look();
       },
       () => undefined,
     );
@@ -70,7 +72,8 @@ export function ExpressionField(props: ExpressionFieldProps): VNode {
     input.setRangeText(item.name + end, offer.value.from, at, "end");
     if (end !== "" && item.call === "(…)") input.setSelectionRange(input.selectionEnd, (input.selectionEnd ?? 0) - 1);
     changed?.(input.value);
-    look();
+    // The next Tab leaves the field.
+    offer.value = NOTHING;
   };
   const choose = (next: number): void => {
     offer.value = { ...offer.value, chosen: (next + items.length) % items.length };
@@ -108,26 +111,22 @@ export function ExpressionField(props: ExpressionFieldProps): VNode {
         autocomplete="off"
         onFocus={learn}
         onBlur={() => {
+          isTyping.current = false;
           offer.value = NOTHING;
         }}
         onInput={({ currentTarget }) => {
+          isTyping.current = true;
           look();
           changed?.(currentTarget.value);
         }}
         onClick={() => look()}
         onKeyDown={press}
       />
-      <ul id={`${id}-list`} role="listbox" aria-label="Completions" hidden={!isOpen}>
+      <div id={`${id}-list`} role="listbox" aria-label="Completions" hidden={!isOpen}>
         {items.map((item, index) => (
-          <Option
-            key={item.name}
-            id={`${id}-${index}`}
-            item={item}
-            chosen={index === chosen}
-            take={() => take(item)}
-          />
+          <Option key={item.name} id={`${id}-${index}`} item={item} chosen={index === chosen} take={() => take(item)} />
         ))}
-      </ul>
+      </div>
     </div>
   );
 }
@@ -139,10 +138,10 @@ interface OptionProps {
   readonly take: () => void;
 }
 
-function Option({ id, item: { name, call = "", about }, chosen, take }: OptionProps): VNode {
+function Option({ id, item: { name, call, about }, chosen, take }: OptionProps): VNode {
   return (
     // The keyboard chooses in the field, which keeps the focus.
-    <li
+    <div
       id={id}
       role="option"
       tabIndex={-1}
@@ -157,6 +156,6 @@ function Option({ id, item: { name, call = "", about }, chosen, take }: OptionPr
         {call}
       </span>{" "}
       <span class="quiet">{about}</span>
-    </li>
+    </div>
   );
 }
