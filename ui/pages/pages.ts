@@ -2,6 +2,7 @@
 import type { ComponentType } from "preact";
 import type { Place } from "../place.ts";
 import { Explain } from "./explain.tsx";
+import { Impact } from "./impact.tsx";
 import { Overview } from "./overview.tsx";
 import { Request } from "./request.tsx";
 import { Requests } from "./requests.tsx";
@@ -28,5 +29,6 @@ export const PAGES: readonly Page[] = [
   { path: "/requests", name: "Requests", full: true, show: Requests },
   { path: "/r/", show: Request },
   { path: "/explain", name: "What if", show: Explain },
+  { path: "/impact", name: "Impact", show: Impact },
   { path: "/routes", name: "Routes", full: true, show: Routes },
 ];
