@@ -38,7 +38,7 @@ import { fingerprintOf } from "./fingerprint.ts";
 import { certificateMetrics, documentMetrics, endpointMetrics } from "./gateway-metrics.ts";
 import type { Impacts } from "./impacts.ts";
 import { overviewOf } from "./overview.ts";
-import { routeList } from "./route-list.ts";
+import { RouteLists } from "./route-list.ts";
 import type { TrafficHistory } from "./traffic-history.ts";
 import { versionInfo } from "./version.ts";
 
@@ -74,6 +74,7 @@ export function makePlane(gateway: PlaneSource): AdminPlane {
   const version = packageVersion();
   const startFilter = gateway.logFilter;
   const hidden = sensitiveHeaders(settings.sensitiveHeaders);
+  const routeLists = new RouteLists();
   let profiles = 0;
   let comparing = false;
   return {
@@ -85,7 +86,13 @@ export function makePlane(gateway: PlaneSource): AdminPlane {
       const find = records && ((query: RecordQuery) => located(records.find(query), gateway));
       return redactAll(overviewOf(gateway, version, find)) as Overview;
     },
-    routes: (question) => redactAll(routeList(gateway, question, hidden)) as RoutesAnswer,
+    async routes(question) {
+      const { configuration, status } = gateway;
+      const { generation } = status;
+      const list = await routeLists.of(configuration);
+      const locate = locateIn(generation, gateway);
+      return redactAll(list.page(question, { generation, counted: supervisor, locate, hidden })) as RoutesAnswer;
+    },
     pending: () => gateway.pending,
     logFilter: () => gateway.logFilter,
     draining: () => gateway.draining,

@@ -24,6 +24,7 @@ import { HealthHistory } from "../telemetry/health-history.ts";
 import { type MetricsSnapshot, mergeSnapshots, type RequestVisitor } from "../telemetry/metrics.ts";
 import type { Chunk } from "../telemetry/otlp/messages.ts";
 import { EndedSeries } from "../telemetry/traffic.ts";
+import type { WorkerState } from "../telemetry/worker-state.ts";
 import { TICKET_PERIOD_MS, TicketSecrets } from "../tls/ticket-keys.ts";
 import type { FollowedBatch } from "../trace/follower.ts";
 import { TraceGate } from "../trace/gate.ts";
@@ -93,17 +94,6 @@ export interface SupervisorEvents {
 
 /** Workers died while they prepared a configuration, and so did their replacements: it must not be repeated without limit. */
 export class WorkersDied extends Error {}
-
-/** A place for a worker. */
-interface WorkerState {
-  readonly name: string;
-  /** `starting`: it does not serve yet; `dead`: a replacement follows. */
-  readonly state: "serving" | "starting" | "dead";
-  /** Number of the configuration that it serves; null: none. */
-  readonly generation: number | null;
-  /** How many workers have died here. */
-  readonly deaths: number;
-}
 
 /** A trace session as a replacement needs it. */
 interface Watch {
@@ -385,7 +375,7 @@ export class Supervisor implements WorkerEvents {
     if (this.#stopping) return;
     this.#workers.delete(index);
     this.#deaths.set(index, (this.#deaths.get(index) ?? 0) + 1);
-    handle.counters.eachRequestSeries((labels, durations) => this.#ended.add(labels, durations));
+    handle.counters.eachRequestSeries((labels, traffic) => this.#ended.add(labels, traffic));
     this.#electChecker();
     // A thread may die between lock and unlock; the others would then wait for its bucket forever.
     this.#buckets.releaseLocksOf(index);

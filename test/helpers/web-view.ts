@@ -46,10 +46,16 @@ export async function violations(page: Page): Promise<unknown> {
   );
 }
 
-/** Shows a page in a color scheme, in a window of this many pixels. */
-export async function look(page: Page, scheme: "light" | "dark", width: number): Promise<void> {
-  await page.send("Emulation.setEmulatedMedia", { features: [{ name: "prefers-color-scheme", value: scheme }] });
-  await page.send("Emulation.setDeviceMetricsOverride", { width, height: 600, deviceScaleFactor: 1, mobile: false });
+/**
+ * Shows a page in a color scheme, in a window of this many pixels, which `zoom` makes as much larger on the screen. The system asks for
+ * less motion.
+ */
+export async function look(page: Page, scheme: "light" | "dark", width: number, zoom = 1): Promise<void> {
+  const features = { "prefers-color-scheme": scheme, "prefers-reduced-motion": "reduce" };
+  await page.send("Emulation.setEmulatedMedia", {
+    features: Object.entries(features).map(([name, value]) => ({ name, value })),
+  });
+  await page.send("Emulation.setDeviceMetricsOverride", { width, height: 600, deviceScaleFactor: zoom, mobile: false });
 }
 
 /** All text of a page. */

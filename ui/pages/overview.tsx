@@ -6,6 +6,7 @@ import { formatOrigin } from "../../src/base/origin.ts";
 import type { RequestRecord } from "../../src/recorder/records.ts";
 import { durationText, type RequestGroup, shareText, statusOf, urlOf } from "../../src/report/recorded.ts";
 import { type AskError, ask } from "../ask.ts";
+import { withTerm } from "../filter.ts";
 import { Problem } from "../parts/problem.tsx";
 import { Sparkline } from "../parts/sparkline.tsx";
 import { toneOf } from "../parts/words.ts";
@@ -209,7 +210,9 @@ function Groups({ groups }: { readonly groups: readonly RequestGroup<RequestReco
                 {group.route === null ? (
                   ""
                 ) : (
-                  <a href={hashOf("/requests", { route: group.route, errors: "true" })}>{group.route}</a>
+                  <a href={hashOf("/requests", { where: withTerm("", "route", group.route), errors: "true" })}>
+                    {group.route}
+                  </a>
                 )}
               </td>
               <td>{group.decidedBy}</td>

@@ -1,6 +1,11 @@
-/** The pages of the view. A new one is a file here, with its style beside it, and an entry in this list. */
+/**
+ * The pages of the view. A new one is a file here, with its style beside it, an entry in this list, and a line in the test of what holds for all
+ * pages, test/e2e/admin/web-view-pages.test.ts.
+ */
 import type { ComponentType } from "preact";
 import type { Place } from "../place.ts";
+import { Backend } from "./backend.tsx";
+import { Backends } from "./backends.tsx";
 import { Explain } from "./explain.tsx";
 import { Impact } from "./impact.tsx";
 import { Overview } from "./overview.tsx";
@@ -31,4 +36,6 @@ export const PAGES: readonly Page[] = [
   { path: "/explain", name: "What if", show: Explain },
   { path: "/impact", name: "Impact", show: Impact },
   { path: "/routes", name: "Routes", full: true, show: Routes },
+  { path: "/backends", name: "Backends", full: true, show: Backends },
+  { path: "/backends/", show: Backend },
 ];

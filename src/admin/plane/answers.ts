@@ -5,6 +5,7 @@ import type { GatewayImpact } from "../../impact/merge.ts";
 import type { RecordAnswer, RequestRecord } from "../../recorder/records.ts";
 import type { Explanation } from "../../rehearsal/explanation.ts";
 import type { RequestGroup } from "../../report/recorded.ts";
+import type { WorkerState } from "../../telemetry/worker-state.ts";
 import type { BackendsAnswer, BackendView } from "./backends.ts";
 import type { ConfigStatus } from "./config-status.ts";
 
@@ -44,17 +45,6 @@ export interface Overview {
   readonly failures: Failures | null;
 }
 
-/** A place for a worker. */
-interface WorkerState {
-  readonly name: string;
-  /** `starting`: it does not serve yet; `dead`: a replacement follows. */
-  readonly state: "serving" | "starting" | "dead";
-  /** Number of the configuration that it serves; null: none. */
-  readonly generation: number | null;
-  /** How many workers have died here. */
-  readonly deaths: number;
-}
-
 /** A listener and the port that it serves. */
 export interface ListenerState {
   readonly key: string;
@@ -80,7 +70,7 @@ export interface TrafficPoint {
   /** Since the point before. */
   readonly seconds: number;
   readonly requests: number;
-  /** Of them, those that failed or that the gateway rejected, calls of gRPC with status 200 excepted. */
+  /** Of them, those that failed or that the gateway rejected, calls of gRPC by their own status. */
   readonly errors: number;
   /** Milliseconds that half of them, and 99 % of them, took at most, as exact as the buckets of metrics; absent without requests. */
   readonly p50?: number;
@@ -99,8 +89,8 @@ interface Failures extends Omit<RecordAnswer, "records"> {
 export interface RoutesQuery {
   /** Text in a key, name, hostname, path, method, backend, listener or bind, in upper or lower case. */
   readonly search?: string | undefined;
-  /** All but the first two: the largest first. */
-  readonly sort?: "precedence" | "name" | "requests" | "errors" | "p50" | "p99";
+  /** All but the first two: the largest first, of `latest` the newest. */
+  readonly sort?: "precedence" | "name" | "requests" | "errors" | "p50" | "p99" | "latest";
   /** From 1 on. */
   readonly page?: number;
   /** Routes of a page at most. */
@@ -110,16 +100,18 @@ export interface RoutesQuery {
 /** A page of the routes of the configuration in effect. */
 export interface RoutesAnswer {
   readonly generation: number;
+  /** ISO 8601: since then requests are counted, which is the start of the gateway. */
+  readonly since: string;
   /** How many routes there are, and how many of them fit the search. */
   readonly total: number;
   readonly found: number;
   readonly routes: readonly RouteRow[];
 }
 
-/** A route with its traffic since the start of the gateway. */
+/** A route with its traffic. */
 export interface RouteRow {
   readonly key: string;
-  /** `<namespace>/<name>`, as in metrics, which count routes with the same name and rule at one listener together. */
+  /** `<namespace>/<name>` */
   readonly name: string;
   readonly rule?: string;
   /** Where it gets requests: a listener of a bind, or a group that other routes delegate to. */
@@ -136,14 +128,22 @@ export interface RouteRow {
   readonly origin?: Origin;
   /** Names of the routes that get all requests for which it could be chosen, so it never is. */
   readonly shadowedBy?: readonly string[];
+  /** HTTP requests; of routes of connections, 0. */
   readonly requests: number;
   /** As in the traffic of an overview, like `p50` and `p99`. */
   readonly errors: number;
   readonly p50?: number;
   readonly p99?: number;
+  /** ISO 8601: when the latest request ended; absent without requests. */
+  readonly latest?: string;
+  /**
+   * The traffic is that of so many routes together, because metrics have the same labels for them: those of the same name and rule at one
+   * listener, such as the rules without a name of an HTTPRoute. Absent: of this route alone.
+   */
+  readonly countedTogether?: number;
 }
 
-/** The query of `/requests`. */
+/** The query of `/requests. */
 export interface RequestsQuery {
   /** CEL over a record. */
   readonly where?: string | undefined;

@@ -15,7 +15,7 @@ export interface AdminPlane {
   configDump(): Promise<unknown>;
   configStatus(): ConfigStatus;
   overview(): Overview;
-  routes(question: RoutesQuestion): RoutesAnswer;
+  routes(question: RoutesQuestion): Promise<RoutesAnswer>;
   /** Backends and services with the state of their endpoints. */
   backends(query: BackendsQuery): Promise<BackendsAnswer>;
   /** One backend or service by its key, with longer lists than in `backends`; undefined if the key is unknown. */

@@ -6,9 +6,15 @@ import type { AdminCall, AdminRoute } from "./route.ts";
 const LIMIT = 100;
 const MAX_LIMIT = 1000;
 const MAX_PAGE = 1_000_000;
-const ORDERS = ["precedence", "name", "requests", "errors", "p50", "p99"] as const satisfies readonly NonNullable<
-  RoutesQuery["sort"]
->[];
+const ORDERS = [
+  "precedence",
+  "name",
+  "requests",
+  "errors",
+  "p50",
+  "p99",
+  "latest",
+] as const satisfies readonly NonNullable<RoutesQuery["sort"]>[];
 
 export const routeRoutes: readonly AdminRoute[] = [
   {
@@ -20,10 +26,10 @@ export const routeRoutes: readonly AdminRoute[] = [
   },
 ];
 
-function list({ plane, query }: AdminCall): PlainReply {
+async function list({ plane, query }: AdminCall): Promise<PlainReply> {
   return answerReply(
     "/routes",
-    plane.routes({
+    await plane.routes({
       search: query.get("search") ?? "",
       sort: oneOf(query, "sort", ORDERS),
       page: integer(query, "page", 1, MAX_PAGE),

@@ -82,6 +82,7 @@ test("routes stand in the order of precedence, with matches in words, backends, 
 
 test("traffic of each route, by which they can be sorted; a page has a part of what is found", async () => {
   const client = new AdminClient(gateway.url("admin"));
+  const began = new Date().toISOString();
   for (const path of ["/", "/", "/", "/cart", "/cart", "/keyed"]) await send(path);
   const sorted = await until(async () => {
     const { routes } = await client.routes({ sort: "requests" });
@@ -97,6 +98,10 @@ test("traffic of each route, by which they can be sorted; a page has a part of w
   );
   assert.ok((sorted[0]?.p99 ?? 0) >= (sorted[0]?.p50 ?? Number.POSITIVE_INFINITY));
   assert.equal(names((await client.routes({ sort: "errors" })).routes)[0], "default/cart");
+  const { routes: newest, since } = await client.routes({ sort: "latest" });
+  assert.deepEqual(names(newest.slice(0, 3)), ["default/leaf", "default/cart", "default/all"]);
+  assert.ok(since < began && (newest[2]?.latest ?? "") >= began, "by the clock on the wall");
+  assert.equal(newest[3]?.latest, undefined);
   const page = await client.routes({ sort: "name", page: 2, limit: 2 });
   assert.deepEqual([names(page.routes), page.found], [["default/keyed", "default/leaf"], 5]);
 });
@@ -112,5 +117,5 @@ test("a search finds names, paths and backends, and never what is redacted", asy
   assert.ok(!JSON.stringify(await client.routes()).includes(SECRET));
   const wrong = await fetch(`${gateway.url("admin")}/routes?sort=age`);
   assert.equal(wrong.status, 400);
-  assert.match(await wrong.text(), /invalid sort "age": expected precedence, name, requests, errors, p50, p99/);
+  assert.match(await wrong.text(), /invalid sort "age": expected precedence, name, requests, errors, p50, p99, latest/);
 });

@@ -72,8 +72,8 @@ export class TestPlane implements AdminPlane {
     };
   }
 
-  routes(): RoutesAnswer {
-    return { generation: 3, total: 0, found: 0, routes: [] };
+  async routes(): Promise<RoutesAnswer> {
+    return { generation: 3, since: "2026-11-28T12:00:00.000Z", total: 0, found: 0, routes: [] };
   }
 
   async openTrace(options: TraceOptions, reader: TraceReader): Promise<TraceHandle> {

@@ -1,4 +1,5 @@
 import type { BackendView, EndpointView, Shortened } from "../../../admin/plane/backends.ts";
+import { whyText } from "../../../report/health.ts";
 import { durationText } from "../../../report/recorded.ts";
 import { DUMP_OUTPUT_OPTION, print, table } from "../../dump/dump.ts";
 import { adminResult } from "../../proxy/admin.ts";
@@ -60,12 +61,4 @@ function endpointCells(endpoint: EndpointView): string[] {
     pool === undefined ? "" : String(pool.active + pool.idle + pool.connecting),
     whyText(endpoint),
   ];
-}
-
-function whyText({ state, evicted, check }: EndpointView): string {
-  if (state === "unhealthy") return check?.reason ?? "";
-  if (evicted === undefined) return "";
-  const failures = evicted.cause?.consecutiveFailures;
-  const until = `until ${new Date(evicted.until).toISOString().slice(11, 19)}`;
-  return failures === undefined ? until : `${until}, failures in a row: ${failures}`;
 }
