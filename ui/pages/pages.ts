@@ -33,9 +33,9 @@ export const PAGES: readonly Page[] = [
   { path: "/", name: "Overview", show: Overview },
   { path: "/requests", name: "Requests", full: true, show: Requests },
   { path: "/r/", show: Request },
-  { path: "/explain", name: "What if", show: Explain },
-  { path: "/impact", name: "Impact", show: Impact },
   { path: "/routes", name: "Routes", full: true, show: Routes },
   { path: "/backends", name: "Backends", full: true, show: Backends },
   { path: "/backends/", show: Backend },
+  { path: "/explain", name: "What if", show: Explain },
+  { path: "/impact", name: "Impact", show: Impact },
 ];

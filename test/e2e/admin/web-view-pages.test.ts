@@ -14,6 +14,13 @@ const SHOWN: Readonly<Record<string, readonly [hash: string, text: string]>> = {
   "/": ["#/", "authorization"],
   "/requests": ["#/requests", "/cart/4"],
   "/r/": ["#/r/denied-1", "What decided"],
+  "/backends": ["#/backends", "127.0.0.1:9"],
+  "/backends/": [
+    `#/backends/${encodeURIComponent("/default/default/bind/0/web/default/down/backend0")}`,
+    "127.0.0.1:9",
+  ],
+  "/explain": ["#/explain?url=http%3A%2F%2Fshop.example%2Fadmin%2Fsecret", "policy authorization"],
+  "/impact": ["#/impact", "Nothing is applied"],
   "/routes": ["#/routes", "default/admin"],
 };
 /** Pixels of windows, and how far they are zoomed: the last but one is 1,600 pixels wide at 200 %. */
