@@ -21,6 +21,10 @@ const SHOWN: Readonly<Record<string, readonly [hash: string, text: string]>> = {
   ],
   "/explain": ["#/explain?url=http%3A%2F%2Fshop.example%2Fadmin%2Fsecret", "policy authorization"],
   "/impact": ["#/impact", "Nothing is applied"],
+  "/policies": ["#/policies", "authorization"],
+  "/policies/": ["#/policies/cors", "allowOrigins"],
+  "/docs": ["#/docs", "tracegate"],
+  "/docs/": ["#/docs/ui", "web view"],
   "/routes": ["#/routes", "default/admin"],
 };
 /** Pixels of windows, and how far they are zoomed: the last but one is 1,600 pixels wide at 200 %. */
