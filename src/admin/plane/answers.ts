@@ -1,6 +1,7 @@
 /** What the admin server answers, as types that it shares with its clients: `tgctl` and the web view. */
 import { isObject } from "../../base/fields.ts";
 import type { Origin } from "../../base/origin.ts";
+import type { Catalog } from "../../cel/index.ts";
 import type { GatewayImpact } from "../../impact/merge.ts";
 import type { RecordAnswer, RequestRecord } from "../../recorder/records.ts";
 import type { Explanation } from "../../rehearsal/explanation.ts";
@@ -17,6 +18,7 @@ export interface AdminAnswers {
   readonly "/config/parts": ConfigPartsAnswer;
   readonly "/config/status": ConfigStatus;
   readonly "/explain": Explanation;
+  readonly "/expression/names": Catalog;
   readonly "/impact": GatewayImpact;
   readonly "/overview": Overview;
   readonly "/probe/": ProbeAnswer;
@@ -221,6 +223,7 @@ const MARKS: { readonly [Endpoint in keyof AdminAnswers]: (answer: Readonly<Reco
   "/config/parts": ({ parts }) => Array.isArray(parts),
   "/config/status": ({ generation, synchronized }) => generation !== undefined && synchronized !== undefined,
   "/explain": ({ outcomes }) => Array.isArray(outcomes),
+  "/expression/names": ({ variables, functions }) => Array.isArray(variables) && Array.isArray(functions),
   "/impact": ({ classes, changes }) => isObject(classes) && Array.isArray(changes),
   "/overview": ({ workers, traffic }) => Array.isArray(workers) && isObject(traffic),
   "/probe/": ({ probes }) => Array.isArray(probes),

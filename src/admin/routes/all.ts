@@ -2,6 +2,7 @@ import { answerReply, textReply } from "../server/reply.ts";
 import { backendRoutes } from "./backends.ts";
 import { configRoutes } from "./config.ts";
 import { explainRoutes } from "./explain.ts";
+import { expressionRoutes } from "./expression.ts";
 import { impactRoutes } from "./impact.ts";
 import { loggingRoutes } from "./logging.ts";
 import { processRoutes } from "./process.ts";
@@ -43,6 +44,7 @@ export const ADMIN_ROUTES: readonly AdminRoute[] = [
   ...backendRoutes,
   ...traceRoutes,
   ...explainRoutes,
+  ...expressionRoutes,
   ...impactRoutes,
   ...requestRoutes,
   ...sampleRoutes,
