@@ -1,6 +1,6 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { memoryReport, type NamedThreadMemory } from "../admin/memory.ts";
-import type { Overview, RoutesAnswer } from "../admin/plane/answers.ts";
+import type { Overview, RoutesAnswer, RouteView } from "../admin/plane/answers.ts";
 import type { BackendsAnswer, BackendView } from "../admin/plane/backends.ts";
 import type { ConfigStatus } from "../admin/plane/config-status.ts";
 import { AdminBadRequest, AdminGone, type AdminPlane, AdminUnavailable } from "../admin/plane/plane.ts";
@@ -75,6 +75,12 @@ export function makePlane(gateway: PlaneSource): AdminPlane {
   const startFilter = gateway.logFilter;
   const hidden = sensitiveHeaders(settings.sensitiveHeaders);
   const routeLists = new RouteLists();
+  const routesInEffect = async () => {
+    const { configuration, status } = gateway;
+    const { generation } = status;
+    const list = await routeLists.of(configuration);
+    return { list, source: { generation, counted: supervisor, locate: locateIn(generation, gateway), hidden } };
+  };
   let profiles = 0;
   let comparing = false;
   return {
@@ -86,12 +92,13 @@ export function makePlane(gateway: PlaneSource): AdminPlane {
       const find = records && ((query: RecordQuery) => located(records.find(query), gateway));
       return redactAll(overviewOf(gateway, version, find)) as Overview;
     },
-    async routes(question) {
-      const { configuration, status } = gateway;
-      const { generation } = status;
-      const list = await routeLists.of(configuration);
-      const locate = locateIn(generation, gateway);
-      return redactAll(list.page(question, { generation, counted: supervisor, locate, hidden })) as RoutesAnswer;
+    routes: async (question) => {
+      const { list, source } = await routesInEffect();
+      return redactAll(list.page(question, source)) as RoutesAnswer;
+    },
+    route: async (key) => {
+      const { list, source } = await routesInEffect();
+      return redactAll(list.one(key, source)) as RouteView | undefined;
     },
     pending: () => gateway.pending,
     logFilter: () => gateway.logFilter,

@@ -11,6 +11,7 @@ import {
   type RequestsQuery,
   type RoutesAnswer,
   type RoutesQuery,
+  type RouteView,
 } from "../plane/answers.ts";
 import type { BackendsAnswer, BackendsQuery } from "../plane/backends.ts";
 import type { ConfigStatus } from "../plane/config-status.ts";
@@ -111,6 +112,11 @@ export class AdminClient {
 
   async routes(query: RoutesQuery = {}, options: CallOptions = {}): Promise<RoutesAnswer> {
     return this.#answer("/routes", await this.#json(withQuery("/routes", queryOf(query)), options));
+  }
+
+  /** The route with this key, and the policies in effect for it. */
+  async route(key: string, options: CallOptions = {}): Promise<RouteView> {
+    return this.#answer("/routes/", await this.#json(`/routes/${encodeURIComponent(key)}`, options));
   }
 
   /** Traces the next request that the gateway handles. Opens the stream at once; `opened` settles when it waits. */

@@ -2,7 +2,7 @@ import type { GatewayImpact } from "../../impact/merge.ts";
 import type { RecordAnswer, RecordQuery } from "../../recorder/records.ts";
 import type { Explanation } from "../../rehearsal/explanation.ts";
 import type { MetricsFormat } from "../../telemetry/prometheus.ts";
-import type { Overview, RoutesAnswer, RoutesQuery } from "./answers.ts";
+import type { Overview, RoutesAnswer, RoutesQuery, RouteView } from "./answers.ts";
 import type { BackendsAnswer, BackendsQuery, BackendView } from "./backends.ts";
 import type { ConfigStatus } from "./config-status.ts";
 
@@ -16,6 +16,8 @@ export interface AdminPlane {
   configStatus(): ConfigStatus;
   overview(): Overview;
   routes(question: RoutesQuestion): Promise<RoutesAnswer>;
+  /** One route by its key, with its policies; undefined if the key is unknown. */
+  route(key: string): Promise<RouteView | undefined>;
   /** Backends and services with the state of their endpoints. */
   backends(query: BackendsQuery): Promise<BackendsAnswer>;
   /** One backend or service by its key, with longer lists than in `backends`; undefined if the key is unknown. */

@@ -76,6 +76,8 @@ export class TestPlane implements AdminPlane {
     return { generation: 3, since: "2026-11-28T12:00:00.000Z", total: 0, found: 0, routes: [] };
   }
 
+  async route(): Promise<undefined> {}
+
   async openTrace(options: TraceOptions, reader: TraceReader): Promise<TraceHandle> {
     if (options.expression === "bad(") throw new AdminBadRequest("invalid expression: unexpected end at 1:5");
     const trace = new TestTrace(options, reader);
