@@ -1,4 +1,5 @@
 /** Questions to the admin server that this page comes from. */
+import { signal as stateOf } from "@preact/signals";
 import { type AdminAnswers, isAnswer, queryOf } from "../src/admin/plane/answers.ts";
 import { fieldsOf, jsonOf } from "../src/base/fields.ts";
 import type { BadPart } from "../src/rehearsal/facts.ts";
@@ -26,6 +27,12 @@ export interface Question {
   readonly body?: string | object;
   readonly signal?: AbortSignal;
 }
+
+/** Milliseconds after which a page says that it waits for an answer. Sooner, the words would only flicker. */
+const SHORT = 400;
+
+/** How many questions have waited longer for their answers. */
+export const waiting = stateOf(0);
 
 /**
  * The answer of an endpoint. Paths are relative to the page, so that it also works behind a route with a prefix.
@@ -71,13 +78,29 @@ async function receive(
   init: RequestInit,
   signal: AbortSignal | undefined,
 ): Promise<{ readonly status: number; readonly text: string }> {
+  const answered = waitLong();
   try {
     const response = await fetch(path, signal === undefined ? init : { ...init, signal });
     return { status: response.status, text: await response.text() };
   } catch (cause) {
     signal?.throwIfAborted();
     throw new AskError(`The gateway does not answer: ${cause instanceof Error ? cause.message : cause}`, true);
+  } finally {
+    answered();
   }
+}
+
+/** Counts a question in `waiting` once it takes long, until the result is called. */
+function waitLong(): () => void {
+  let counted = 0;
+  const timer = setTimeout(() => {
+    counted = 1;
+    waiting.value++;
+  }, SHORT);
+  return () => {
+    clearTimeout(timer);
+    waiting.value -= counted;
+  };
 }
 
 /** What an `ExplainRefusal` says, with its hint. */

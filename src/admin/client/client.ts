@@ -13,7 +13,7 @@ import {
   type RoutesQuery,
   type RouteView,
 } from "../plane/answers.ts";
-import type { BackendsAnswer, BackendsQuery } from "../plane/backends.ts";
+import type { BackendsAnswer, BackendsQuery, ProbeAnswer } from "../plane/backends.ts";
 import type { ConfigStatus } from "../plane/config-status.ts";
 import {
   type AdminAddress,
@@ -158,6 +158,13 @@ export class AdminClient {
   /** Backends with the state of their endpoints; see docs/backends.md. */
   async backends(query: Partial<BackendsQuery>, options: CallOptions = {}): Promise<BackendsAnswer> {
     return this.#answer("/backends", await this.#json(withQuery("/backends", queryOf(query)), options));
+  }
+
+  /** Probes the endpoints of a backend, by its key; see docs/backends.md#probes. */
+  async probe(key: string, { signal }: CallOptions = {}): Promise<ProbeAnswer> {
+    const path = `/probe/${encodeURIComponent(key)}`;
+    const request = { method: "POST", path, timeout: TIMEOUT, signal } as const;
+    return this.#answer("/probe/", await adminJson(this.#address, request));
   }
 
   /** The records of finished requests; see docs/recorder.md. */

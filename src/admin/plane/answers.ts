@@ -6,7 +6,7 @@ import type { RecordAnswer, RequestRecord } from "../../recorder/records.ts";
 import type { Explanation } from "../../rehearsal/explanation.ts";
 import type { RequestGroup } from "../../report/recorded.ts";
 import type { WorkerState } from "../../telemetry/worker-state.ts";
-import type { BackendsAnswer, BackendView, Shortened } from "./backends.ts";
+import type { BackendsAnswer, BackendView, ProbeAnswer, Shortened } from "./backends.ts";
 import type { ConfigStatus } from "./config-status.ts";
 
 /** The JSON of an endpoint with status 200, by the path of its route. */
@@ -17,6 +17,7 @@ export interface AdminAnswers {
   readonly "/explain": Explanation;
   readonly "/impact": GatewayImpact;
   readonly "/overview": Overview;
+  readonly "/probe/": ProbeAnswer;
   readonly "/requests": RecordAnswer;
   readonly "/routes": RoutesAnswer;
   readonly "/routes/": RouteView;
@@ -219,6 +220,7 @@ const MARKS: { readonly [Endpoint in keyof AdminAnswers]: (answer: Readonly<Reco
   "/explain": ({ outcomes }) => Array.isArray(outcomes),
   "/impact": ({ classes, changes }) => isObject(classes) && Array.isArray(changes),
   "/overview": ({ workers, traffic }) => Array.isArray(workers) && isObject(traffic),
+  "/probe/": ({ probes }) => Array.isArray(probes),
   "/requests": ({ records }) => Array.isArray(records),
   "/routes": ({ routes }) => Array.isArray(routes),
   "/routes/": ({ places }) => isObject(places),

@@ -174,6 +174,11 @@ const ADMIN: Readonly<Record<string, Output | Exempt>> = {
     const all = backends.shown.map(({ key }) => read(seen, `/backends/${encodeURIComponent(key)}`));
     return (await Promise.all(all)).join("\n");
   },
+  "/probe/": async (seen) => {
+    const { backends } = JSON.parse(await read(seen, "/backends")) as { backends: { shown: { key: string }[] } };
+    const [first] = backends.shown;
+    return await read(seen, `/probe/${encodeURIComponent(first?.key ?? "")}`, { method: "POST" });
+  },
   "/ui": { because: "it has no data: what the view shows comes from the others" },
   "/ui/": { because: "it has no data: what the view shows comes from the others" },
   "/requests": (seen) => read(seen, "/requests?limit=1000"),

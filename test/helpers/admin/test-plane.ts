@@ -1,6 +1,6 @@
 import { memoryReport } from "../../../src/admin/memory.ts";
 import type { Overview, RoutesAnswer } from "../../../src/admin/plane/answers.ts";
-import type { BackendsAnswer, BackendView } from "../../../src/admin/plane/backends.ts";
+import type { BackendsAnswer, BackendView, ProbeAnswer } from "../../../src/admin/plane/backends.ts";
 import type { ConfigStatus } from "../../../src/admin/plane/config-status.ts";
 import {
   AdminBadRequest,
@@ -57,6 +57,10 @@ export class TestPlane implements AdminPlane {
 
   async backend(): Promise<BackendView | undefined> {
     return undefined;
+  }
+
+  probe(key: string): Promise<ProbeAnswer> {
+    return Promise.resolve({ key, endpoints: 0, probes: [] });
   }
 
   overview(): Overview {
