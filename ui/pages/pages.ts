@@ -13,6 +13,7 @@ import { Overview } from "./overview.tsx";
 import { Policies, Policy } from "./policies.tsx";
 import { Request } from "./request.tsx";
 import { Requests } from "./requests.tsx";
+import { Route } from "./route.tsx";
 import { Routes } from "./routes.tsx";
 
 export interface Page {
@@ -36,6 +37,7 @@ export const PAGES: readonly Page[] = [
   { path: "/requests", name: "Requests", full: true, show: Requests },
   { path: "/r/", show: Request },
   { path: "/routes", name: "Routes", full: true, show: Routes },
+  { path: "/routes/", show: Route },
   { path: "/backends", name: "Backends", full: true, show: Backends },
   { path: "/backends/", show: Backend },
   { path: "/explain", name: "What if", show: Explain },
