@@ -97,3 +97,19 @@ test("a cycle that closes through a lazy import fails too", () => {
   ]);
   assert.deepEqual(layersOf(tree, []).problems, ["cycle: src/kube/a.ts → src/kube/b.ts → src/kube/a.ts"]);
 });
+
+test("the web view sees answers and reports, not what makes them, and no room sees the web view", () => {
+  const tree = new Map([
+    [
+      "ui/frame.tsx",
+      'import { render } from "preact";\nimport type { A } from "../src/admin/a.ts";\nimport "../src/main/b.ts";',
+    ],
+    ["src/admin/a.ts", ""],
+    ["src/main/b.ts", 'import { signal } from "@preact/signals";\nimport "../../ui/place.ts";'],
+  ]);
+  assert.deepEqual(layersOf(tree, []).problems, [
+    "ui/frame.tsx:3: ../src/main/b.ts: the web view may not see main",
+    "src/main/b.ts:1: @preact/signals belongs to ui only",
+    "src/main/b.ts:2: ../../ui/place.ts: browsers run the web view, the gateway does not",
+  ]);
+});

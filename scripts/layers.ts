@@ -39,6 +39,10 @@ export const ROOMS: readonly string[] = [
 /** The rooms that serve requests. Those in VIEWS see them only through snapshots and the admin interface. */
 const DATA_PLANE = ["net", "tls", "http", "upstream", "policies", "proxy", "worker"];
 const VIEWS = ["report", "admin", "cli", "tui"];
+/** The web view, which browsers run. No room imports it. */
+const WEB_VIEW = "ui";
+/** What it may import: answers of the admin server, and what they consist of. The build checks that none of it needs Node.js. */
+const SHOWN_IN_WEB_VIEW = ["base", "cel", "trace", "telemetry", "recorder", "rehearsal", "impact", "report", "admin"];
 /** `import()` that may point upwards: a command loads the terminal library only when a terminal is to be drawn on. */
 const LAZY_UPWARDS: Readonly<Record<string, readonly string[]>> = { cli: ["tui"] };
 /** Libraries that only some rooms may import, because they are large or tie the code to one place. */
@@ -47,6 +51,7 @@ const CONFINED: readonly { readonly library: RegExp; readonly rooms: readonly st
   { library: /^(@kubernetes\/|ws$)/, rooms: ["kube"] },
   // Calls of policies and telemetry go through upstream/callouts.
   { library: /^@grpc\//, rooms: ["xds"] },
+  { library: /^(preact|@preact)(\/|$)/, rooms: [WEB_VIEW] },
 ];
 
 /**
@@ -67,8 +72,9 @@ const THREADS: readonly { readonly entry: string; readonly without: RegExp; read
   },
 ];
 
-/** `src/http/h1/parse.ts` → `http`, `src/main.ts` → `main`. */
+/** `src/http/h1/parse.ts` → `http`, `src/main.ts` → `main`, `ui/frame.tsx` → `ui`. */
 function roomOf(path: string): string {
+  if (path.startsWith(`${WEB_VIEW}/`)) return WEB_VIEW;
   return path.split("/")[1]?.replace(/\.ts$/, "") ?? "";
 }
 
@@ -80,6 +86,9 @@ export function mayImport(room: string): readonly string[] {
 
 /** Why `from` may not import `item`, or undefined when it may. */
 function violation(from: string, to: string, kind: Import["kind"]): string | undefined {
+  if (from === WEB_VIEW)
+    return to === WEB_VIEW || SHOWN_IN_WEB_VIEW.includes(to) ? undefined : `the web view may not see ${to}`;
+  if (to === WEB_VIEW) return "browsers run the web view, the gateway does not";
   const upper = ROOMS.indexOf(from);
   const lower = ROOMS.indexOf(to);
   if (upper < 0) return `src/${from} is not a room; the rooms are ${ROOMS.join(", ")}`;
@@ -172,9 +181,11 @@ function folderCircles(edges: readonly Edge[]): string[] {
   });
 }
 
-/** Checks every module below src/. Tests may import from any room: they set real things up around what they test. */
+/** Checks every module below src/ and ui/. Tests may import from any room: they set real things up around what they test. */
 export function checkLayers(): Result {
-  const sources = projectFiles().filter((path) => /^src\/.*\.ts$/.test(path) && !path.endsWith(".test.ts"));
+  const sources = projectFiles().filter(
+    (path) => /^(src\/.*\.ts|ui\/.*\.tsx?)$/.test(path) && !path.endsWith(".test.ts"),
+  );
   return layersOf(new Map(sources.map((path) => [path, readText(path)])), THREADS);
 }
 
@@ -196,12 +207,15 @@ export function layersOf(sources: ReadonlyMap<string, string>, threads: typeof T
       if (item.specifier.startsWith(".")) {
         const target = join(dirname(path), item.specifier);
         // Lazy imports too: what is loaded late is still needed to understand the module.
-        targets.push(target);
-        edges.push({ where, from: path, to: target });
+        // A page and the list of pages name each other.
+        if (room !== WEB_VIEW) {
+          targets.push(target);
+          edges.push({ where, from: path, to: target });
+        }
         if (item.kind === "static") loaded.push(target);
-        const why = target.startsWith("src/")
+        const why = /^(src|ui)\//.test(target)
           ? violation(room, roomOf(target), item.kind)
-          : "imports from outside src/";
+          : "imports from outside src/ and ui/";
         if (why !== undefined) problems.push(`${where}: ${item.specifier}: ${why}`);
       } else {
         if (item.kind === "static") loaded.push(item.specifier);

@@ -1,14 +1,20 @@
 /** Questions to the admin server that this page comes from. */
+import { signal as stateOf } from "@preact/signals";
 import { type AdminAnswers, isAnswer, queryOf } from "../src/admin/plane/answers.ts";
+import { fieldsOf, jsonOf } from "../src/base/fields.ts";
+import type { BadPart } from "../src/rehearsal/facts.ts";
 
 /** Why there is no answer, in words that a page shows. */
 export class AskError extends Error {
   /** Asking again may help: the server was not reached, or it is busy. */
   readonly passes: boolean;
+  /** What is wrong with the question, if it is one of its parts. */
+  readonly about: BadPart | undefined;
 
-  constructor(message: string, passes: boolean) {
+  constructor(message: string, passes: boolean, about?: BadPart) {
     super(message);
     this.passes = passes;
+    this.about = about;
   }
 }
 
@@ -17,10 +23,16 @@ export interface Question {
   /** After the path of an endpoint that ends in `/`. */
   readonly rest?: string;
   readonly query?: object;
-  /** Sent as JSON by POST. Default: GET. */
-  readonly body?: object;
+  /** Sent by POST: a text as it is, anything else as JSON. Default: GET. */
+  readonly body?: string | object;
   readonly signal?: AbortSignal;
 }
+
+/** Milliseconds after which a page says that it waits for an answer. Sooner, the words would only flicker. */
+const SHORT = 400;
+
+/** How many questions have waited longer for their answers. */
+export const waiting = stateOf(0);
 
 /**
  * The answer of an endpoint. Paths are relative to the page, so that it also works behind a route with a prefix.
@@ -32,35 +44,73 @@ export async function ask<Endpoint extends keyof AdminAnswers>(
 ): Promise<AdminAnswers[Endpoint]> {
   const words = queryOf(query).toString();
   const path = `..${endpoint}${encodeURIComponent(rest)}${words === "" ? "" : `?${words}`}`;
-  const init: RequestInit = body === undefined ? {} : { method: "POST", body: JSON.stringify(body) };
-  let response: Response;
-  let text: string;
+  const sent = typeof body === "object" ? JSON.stringify(body) : body;
+  const init: RequestInit = sent === undefined ? {} : { method: "POST", body: sent };
+  const { status, text } = await receive(path, init, signal);
+  const answer = jsonOf(text);
+  if (status === 200 && isAnswer(endpoint, answer)) return answer;
+  if (status === 200) throw new AskError(OTHER_VERSION, false);
+  throw refusalOf(answer) ?? new AskError(text.trim(), status >= 500);
+}
+
+const OTHER_VERSION = "The gateway has another version than this page: load the page again.";
+
+/**
+ * A file of JSON beside this page; undefined if it does not exist.
+ * @throws AskError also if it is not what `isExpected` tells
+ */
+export async function askFile<T>(
+  name: string,
+  isExpected: (value: unknown) => value is T,
+  signal: AbortSignal,
+): Promise<T | undefined> {
+  const { status, text } = await receive(name, {}, signal);
+  if (status === 404) return undefined;
+  const value = jsonOf(text);
+  if (status === 200 && isExpected(value)) return value;
+  if (status === 200) throw new AskError(OTHER_VERSION, false);
+  throw new AskError(text.trim(), status >= 500);
+}
+
+/** The whole response. Throws AskError without one. */
+async function receive(
+  path: string,
+  init: RequestInit,
+  signal: AbortSignal | undefined,
+): Promise<{ readonly status: number; readonly text: string }> {
+  const answered = waitLong();
   try {
-    response = await fetch(path, signal === undefined ? init : { ...init, signal });
-    text = await response.text();
+    const response = await fetch(path, signal === undefined ? init : { ...init, signal });
+    return { status: response.status, text: await response.text() };
   } catch (cause) {
     signal?.throwIfAborted();
     throw new AskError(`The gateway does not answer: ${cause instanceof Error ? cause.message : cause}`, true);
-  }
-  const answer = parsed(text);
-  if (response.ok && isAnswer(endpoint, answer)) return answer;
-  if (response.ok) throw new AskError("The gateway has another version than this page: load the page again.", false);
-  throw new AskError(refusalOf(answer) ?? text.trim(), response.status >= 500);
-}
-
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
+  } finally {
+    answered();
   }
 }
 
-/** The message of a refusal in JSON, with its hint. */
-function refusalOf(answer: unknown): string | undefined {
-  if (typeof answer !== "object" || answer === null || !("error" in answer)) return undefined;
-  const { error } = answer;
-  if (typeof error !== "object" || error === null || !("message" in error)) return undefined;
-  const hint = "hint" in error ? `\n${error.hint}` : "";
-  return `${error.message}${hint}`;
+/** Counts a question in `waiting` once it takes long, until the result is called. */
+function waitLong(): () => void {
+  let counted = 0;
+  const timer = setTimeout(() => {
+    counted = 1;
+    waiting.value++;
+  }, SHORT);
+  return () => {
+    clearTimeout(timer);
+    waiting.value -= counted;
+  };
+}
+
+/** What an `ExplainRefusal` says, with its hint. */
+function refusalOf(answer: unknown): AskError | undefined {
+  const { message, hint, about } = fieldsOf(fieldsOf(answer).error);
+  if (typeof message !== "string") return undefined;
+  return new AskError(hint === undefined ? message : `${message}\n${hint}`, false, isPart(about) ? about : undefined);
+}
+
+function isPart(about: unknown): about is BadPart {
+  const { request, assume } = fieldsOf(about);
+  return typeof request === "string" || typeof assume === "string";
 }

@@ -1,14 +1,22 @@
+/** Recorded requests as something to send again. */
 import type { RequestRecord } from "../src/recorder/records.ts";
 
 /**
  * A command that sends such a request again, without the query, fields and body, which are not recorded. undefined for connections
  * and sessions.
  */
-export function curlOf({ method, host, path, kind, bind }: RequestRecord): string | undefined {
-  if (method === undefined || host === undefined || kind !== undefined) return undefined;
-  const [, port = ""] = /\/(\d+)$/.exec(bind ?? "") ?? [];
-  const url = `http://${host.includes(":") || port === "" ? host : `${host}:${port}`}${path}`;
+export function curlOf(record: RequestRecord): string | undefined {
+  const { method } = record;
+  const url = urlToSend(record);
+  if (method === undefined || url === undefined) return undefined;
   return ["curl -i", ...(method === "GET" ? [] : [`-X ${quoted(method)}`]), quoted(url)].join(" ");
+}
+
+/** The URL of such a request, without its query; undefined for connections and sessions. */
+export function urlToSend({ host, path, kind, bind }: RequestRecord): string | undefined {
+  if (host === undefined || kind !== undefined) return undefined;
+  const [, port = ""] = /\/(\d+)$/.exec(bind ?? "") ?? [];
+  return `http://${host.includes(":") || port === "" ? host : `${host}:${port}`}${path}`;
 }
 
 /** For a POSIX shell, where only a quote ends what a quote began. */

@@ -14,15 +14,24 @@ export function placeOf(hash: string): Place {
   return { path: path === "" ? "/" : path, query: new URLSearchParams(query) };
 }
 
-/** A link to a place; empty parameters are left out. */
-export function hashOf(path: string, words: Readonly<Record<string, string>> = {}): string {
-  const query = new URLSearchParams(Object.entries(words).filter(([, value]) => value !== "")).toString();
+/** A link to a place; empty parameters are left out. `words`: parameters by name, or a list in which a name may be repeated. */
+export function hashOf(
+  path: string,
+  words: Readonly<Record<string, string>> | readonly (readonly [name: string, value: string])[] = {},
+): string {
+  const pairs = Array.isArray(words) ? words : Object.entries(words);
+  const query = new URLSearchParams(pairs.filter(([, value]) => value !== "")).toString();
   return query === "" ? `#${path}` : `#${path}?${query}`;
 }
 
 /** A link to what happened to a request: `id` is that of a record, a request or a trace. */
 export function requestHash(id: string): string {
   return `#/r/${encodeURIComponent(id)}`;
+}
+
+/** A link to a route, by its key. */
+export function routeHash(key: string): string {
+  return `#/routes/${encodeURIComponent(key)}`;
 }
 
 /** The place that is shown. */

@@ -24,6 +24,12 @@ test("a list that stands still says how many are newer, and shows them when it f
   assert.deepEqual(following(list, true).shown.map(keyOf), ["0-3", "0-2", "0-1"]);
 });
 
+test("a list that stood still before it had any record shows the first that it receives", () => {
+  const list = received({ ...EMPTY, follows: false }, [record(2), record(1)]);
+  assert.deepEqual(list.shown.map(keyOf), ["0-2", "0-1"]);
+  assert.equal(newer(received(list, [record(3)])), 1);
+});
+
 test("the list is bounded: the oldest leave it, and all are newer than what stands still", () => {
   const still = following(received(EMPTY, [record(0)]), false);
   const more = Array.from({ length: MOST + 5 }, (_, i) => record(i + 1));

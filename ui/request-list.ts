@@ -27,7 +27,8 @@ export function received(list: RequestList, records: readonly RequestRecord[]): 
   if (news.length === 0) return list;
   // They arrive by when requests ended, and requests are shown by when they began.
   const known = [...news, ...list.known].sort((a, b) => (a.time < b.time ? 1 : -1)).slice(0, MOST);
-  return { ...list, known, shown: list.follows ? known : list.shown };
+  // What stands still are the first records that were received.
+  return { ...list, known, shown: list.follows || list.known.length === 0 ? known : list.shown };
 }
 
 /** The list that follows the newest requests, or stands still. */

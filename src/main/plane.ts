@@ -1,7 +1,8 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { memoryReport, type NamedThreadMemory } from "../admin/memory.ts";
-import type { Overview, RoutesAnswer } from "../admin/plane/answers.ts";
-import type { BackendsAnswer, BackendView } from "../admin/plane/backends.ts";
+import type { Overview, RoutesAnswer, RouteView } from "../admin/plane/answers.ts";
+import type { BackendsAnswer, BackendView, ProbeAnswer } from "../admin/plane/backends.ts";
+import type { ConfigPartsAnswer } from "../admin/plane/config-parts.ts";
 import type { ConfigStatus } from "../admin/plane/config-status.ts";
 import { AdminBadRequest, AdminGone, type AdminPlane, AdminUnavailable } from "../admin/plane/plane.ts";
 import { mergeCpuProfiles } from "../admin/pprof/cpu.ts";
@@ -33,12 +34,14 @@ import type { Supervisor } from "../worker/supervisor.ts";
 import { StreamGone, TooManyTraces } from "../worker/trace-hub.ts";
 import { BackendViews } from "./backends.ts";
 import { dumpIr, dumpSettings } from "./config-dump.ts";
+import { configParts } from "./config-parts.ts";
 import type { LiveEndpoints } from "./endpoints-dump.ts";
 import { fingerprintOf } from "./fingerprint.ts";
 import { certificateMetrics, documentMetrics, endpointMetrics } from "./gateway-metrics.ts";
 import type { Impacts } from "./impacts.ts";
 import { overviewOf } from "./overview.ts";
-import { routeList } from "./route-list.ts";
+import { Probes } from "./probes.ts";
+import { RouteLists } from "./route-list.ts";
 import type { TrafficHistory } from "./traffic-history.ts";
 import { versionInfo } from "./version.ts";
 
@@ -74,8 +77,26 @@ export function makePlane(gateway: PlaneSource): AdminPlane {
   const version = packageVersion();
   const startFilter = gateway.logFilter;
   const hidden = sensitiveHeaders(settings.sensitiveHeaders);
+  const routeLists = new RouteLists();
+  const probes = new Probes(supervisor);
+  const routesInEffect = async () => {
+    const { configuration, status } = gateway;
+    const { generation } = status;
+    const list = await routeLists.of(configuration);
+    return { list, source: { generation, counted: supervisor, locate: locateIn(generation, gateway), hidden } };
+  };
   let profiles = 0;
   let comparing = false;
+  /** What dumps of the configuration are made from. */
+  const dumped = async () => {
+    const { ir, ...states } = await withEndpoints(gateway);
+    const config = dumpSettings(
+      { ...settings, locality: states.locality },
+      gateway.configuration.frame,
+      gateway.addresses,
+    );
+    return { ir, live: { ...states, ports: supervisor.ports, hidden }, config };
+  };
   return {
     version,
     permits: { ...settings.admin, ui: settings.ui.enabled },
@@ -85,7 +106,14 @@ export function makePlane(gateway: PlaneSource): AdminPlane {
       const find = records && ((query: RecordQuery) => located(records.find(query), gateway));
       return redactAll(overviewOf(gateway, version, find)) as Overview;
     },
-    routes: (question) => redactAll(routeList(gateway, question, hidden)) as RoutesAnswer,
+    routes: async (question) => {
+      const { list, source } = await routesInEffect();
+      return redactAll(list.page(question, source)) as RoutesAnswer;
+    },
+    route: async (key) => {
+      const { list, source } = await routesInEffect();
+      return redactAll(list.one(key, source)) as RouteView | undefined;
+    },
     pending: () => gateway.pending,
     logFilter: () => gateway.logFilter,
     draining: () => gateway.draining,
@@ -143,6 +171,11 @@ export function makePlane(gateway: PlaneSource): AdminPlane {
         throw error instanceof RehearsalBusy ? new AdminUnavailable(error.message) : error;
       }
     },
+    async expressionNames(scope) {
+      // Its examples are loaded only here.
+      const { catalogOf } = await import("../cel/catalog.ts");
+      return catalogOf(scope, gateway.configuration.frame.customFunctions ?? "");
+    },
     async impact({ after, since }) {
       const impacts = impactsOf(gateway);
       if (comparing) throw new AdminUnavailable("another configuration is being compared; try again");
@@ -166,16 +199,22 @@ export function makePlane(gateway: PlaneSource): AdminPlane {
     },
     backends: async (query) => redactAll((await backendViews(gateway)).list(query)) as BackendsAnswer,
     backend: async (key) => redactAll((await backendViews(gateway)).one(key)) as BackendView | undefined,
+    probe: async (key) => {
+      const { keys, total } = (await backendViews(gateway)).endpointsOf(key) ?? {};
+      if (keys === undefined || total === undefined) return undefined;
+      const probed = await probes.of(keys);
+      return redactAll({ key, endpoints: total, probes: probed }) as ProbeAnswer;
+    },
     async configDump() {
-      const { ir, ...states } = await withEndpoints(gateway);
-      const { locality } = states;
-      const live = { ...states, ports: supervisor.ports, hidden };
-      const dump = {
-        ...dumpIr(ir, live),
-        version: versionInfo(),
-        config: dumpSettings({ ...settings, locality }, gateway.configuration.frame, gateway.addresses),
-      };
+      const { ir, live, config } = await dumped();
+      const dump = { ...dumpIr(ir, live), version: versionInfo(), config };
       return redactAll(sorted(dump)) as ReturnType<typeof sorted>;
+    },
+    async configParts(question) {
+      const { generation } = gateway.status;
+      const { ir, live, config } = await dumped();
+      const source = { ir, live, settings: config, generation, locate: locateIn(generation, gateway) };
+      return redactAll(await configParts(source, question)) as ConfigPartsAnswer;
     },
     setLogFilter(directives, reset) {
       const base = parseLogFilter(reset ? startFilter : gateway.logFilter);

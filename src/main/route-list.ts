@@ -1,136 +1,330 @@
-import type { RouteRow, RoutesAnswer, RoutesQuery } from "../admin/plane/answers.ts";
+import { setImmediate as nextTurn } from "node:timers/promises";
+import type { PlacedRoute, RouteRow, RoutesAnswer, RoutesQuery, RouteView } from "../admin/plane/answers.ts";
 import { type Locate, withPlace } from "../base/origin.ts";
 import { REDACTED, SECRET_PARAMETERS } from "../base/redaction.ts";
 import { backendName } from "../ir/backend-name.ts";
-import type { Listener, Route, RouteBackend, RouteMatch, TcpRoute, ValueMatch } from "../ir/ir.ts";
-import { type PackedIr, unpackIr } from "../ir/packed-ir.ts";
+import type { Ir, Listener, Route, RouteBackend, RouteMatch, TcpRoute, ValueMatch } from "../ir/ir.ts";
+import { groupOwner, type PackedIr, type PackedRoutes, placeAt, routeAt } from "../ir/packed-ir.ts";
 import { inPrecedence } from "../ir/route-order.ts";
 import { NO_POLICY_SET } from "../policies/merge.ts";
+import { seriesKey } from "../telemetry/counter-memory.ts";
+import { UNKNOWN } from "../telemetry/custom-labels.ts";
 import { REQUEST_LABELS } from "../telemetry/metric-table.ts";
 import { Traffic } from "../telemetry/traffic.ts";
-import { lintedRoute } from "../translation/linted-route.ts";
+import { type LintedRoute, lintedRoute } from "../translation/linted-route.ts";
 import { lintRoutes } from "../translation/route-lints.ts";
+import { effectivePolicies } from "./effective-policies.ts";
 import { type Counted, isFailed } from "./traffic-history.ts";
 
-/** What the list is made from. */
-interface RouteSource {
-  readonly configuration: PackedIr;
-  readonly status: { readonly generation: number };
-  readonly supervisor: Counted;
+/** ISO 8601: when counting began. */
+const BEGAN = new Date(performance.timeOrigin).toISOString();
+/** Milliseconds after which a list is forgotten that nobody asks for. */
+const KEPT_MS = 60_000;
+/** Places of one route that are shown. */
+const MOST_PLACES = 32;
+/** Routes that are read without a pause: 10,000 take 150 ms, and this thread has other work. */
+const BATCH = 250;
+
+/** What rows are made with, besides the configuration. */
+interface RowSource {
+  readonly generation: number;
+  readonly counted: Counted;
   readonly locate: Locate;
+  /** Names (lower-case) of headers whose values are secrets. */
+  readonly hidden: ReadonlySet<string>;
 }
 
 type AnyRoute = Route | TcpRoute;
 
-/** Routes of one listener, or of a group. */
+/** Who has routes: a listener, or a group. */
 interface Owner {
   readonly of: Pick<RouteRow, "bind" | "listener" | "group">;
-  /** What the labels of their requests begin with; undefined: requests come from any listener. */
-  readonly labels: readonly string[] | undefined;
+  /** What the labels of their requests begin with. */
+  readonly labels: readonly string[];
   readonly hostname: string;
-  readonly policies: Listener["policies"];
-  readonly routes: readonly AnyRoute[];
+  /** Undefined: a group. */
+  readonly listener: Listener | undefined;
+  /** The routes of connections come first, then the packed ones. */
+  readonly tcpRoutes: readonly TcpRoute[];
+  readonly packed: PackedRoutes;
 }
 
-/** A route before it is shown. */
-interface Listed {
+/** What is kept of a route: not itself, which is in shared memory. */
+interface Entry {
   readonly owner: Owner;
-  readonly route: AnyRoute;
+  /** Among the routes of its owner. */
+  readonly index: number;
+  readonly key: string;
   readonly position: number;
-  readonly traffic: Traffic | undefined;
+  readonly name: string;
+  readonly rule: string | undefined;
+  /** Names of the groups that it delegates to. */
+  readonly groups: readonly string[];
+  /** What a search looks at, in lower case. */
+  readonly text: string;
   readonly shadowedBy: readonly string[] | undefined;
+  readonly counted: CountedRoutes;
+}
+
+/** Routes that metrics count together, because they have the same labels. */
+interface CountedRoutes {
+  readonly number: number;
+  routes: number;
+}
+
+/** An entry with its requests. */
+interface Seen {
+  readonly entry: Entry;
+  readonly traffic: Traffic | undefined;
 }
 
 type Order = NonNullable<RoutesQuery["sort"]>;
 
-const COMPARE: { readonly [Each in Order]: ((a: Listed, b: Listed) => number) | undefined } = {
-  precedence: undefined,
-  name: (a, b) => (nameOf(a.route) < nameOf(b.route) ? -1 : nameOf(a.route) > nameOf(b.route) ? 1 : 0),
-  requests: (a, b) => (b.traffic?.requests ?? 0) - (a.traffic?.requests ?? 0),
-  errors: (a, b) => (b.traffic?.errors ?? 0) - (a.traffic?.errors ?? 0),
-  p50: (a, b) => slowness(b, 0.5) - slowness(a, 0.5),
-  p99: (a, b) => slowness(b, 0.99) - slowness(a, 0.99),
+/** What routes are sorted by, the largest first; the others are sorted by what does not change. */
+const SORTED_BY: { readonly [Each in Order]?: (traffic: Traffic) => number | undefined } = {
+  requests: ({ requests }) => requests,
+  errors: ({ errors }) => errors,
+  p50: (traffic) => traffic.quantile(0.5),
+  p99: (traffic) => traffic.quantile(0.99),
+  latest: ({ latest }) => latest,
 };
 
-/** The routes of the configuration in effect. `hidden`: names (lower-case) of headers whose values are secrets. */
-export function routeList(
-  { configuration, status, supervisor, locate }: RouteSource,
-  { search = "", sort = "precedence", page, limit }: RoutesQuery & { readonly page: number; readonly limit: number },
-  hidden: ReadonlySet<string>,
-): RoutesAnswer {
-  const traffic = trafficByRoute(supervisor);
-  const all = ownersIn(configuration).flatMap((owner) => listed(owner, traffic));
-  const wanted = search.toLowerCase();
-  const found = wanted === "" ? all : all.filter((each) => searchText(each).includes(wanted));
-  const compare = COMPARE[sort];
-  if (compare !== undefined) found.sort(compare);
-  const rows = found.slice((page - 1) * limit, page * limit).map((each) => withPlace(rowOf(each, hidden), locate));
-  return { generation: status.generation, total: all.length, found: found.length, routes: rows };
+/** The list of one configuration at a time: made when somebody asks, and forgotten when nobody has for a minute. */
+export class RouteLists {
+  #made: { readonly configuration: PackedIr; readonly list: Promise<RouteList> } | undefined;
+  #timer: NodeJS.Timeout | undefined;
+
+  of(configuration: PackedIr): Promise<RouteList> {
+    if (this.#made?.configuration !== configuration) this.#made = { configuration, list: RouteList.of(configuration) };
+    clearTimeout(this.#timer);
+    this.#timer = setTimeout(() => {
+      this.#made = undefined;
+    }, KEPT_MS).unref();
+    return this.#made.list;
+  }
 }
 
-function ownersIn(configuration: PackedIr): Owner[] {
-  const { binds, routeGroups } = unpackIr(configuration);
+/** All routes of a configuration in the order in which they get requests, with what depends on nothing but the configuration. */
+class RouteList {
+  readonly #frame: Ir;
+  /** Keys of the backends that routes name. */
+  readonly #named: ReadonlySet<string>;
+  readonly #entries: readonly Entry[];
+  /** By labels. */
+  readonly #counted: ReadonlyMap<string, CountedRoutes>;
+  /** The number of the routes that a series counts for: joining its labels each time would take longer than all else. */
+  readonly #numberOf = new WeakMap<readonly string[], number>();
+
+  private constructor(frame: Ir, entries: readonly Entry[], counted: ReadonlyMap<string, CountedRoutes>) {
+    this.#frame = frame;
+    this.#named = new Set(frame.backends.map(({ key }) => key));
+    this.#entries = entries;
+    this.#counted = counted;
+  }
+
+  static async of(configuration: PackedIr): Promise<RouteList> {
+    const counted = new Map<string, CountedRoutes>();
+    const entries: Entry[] = [];
+    let read = 0;
+    for (const owner of ownersIn(configuration)) {
+      const routes: AnyRoute[] = [];
+      const linted: LintedRoute[] = [];
+      for (let index = 0; index < owner.tcpRoutes.length + owner.packed.count; index++) {
+        const route = routeOf(owner, index);
+        routes.push(route);
+        linted.push(lintedRoute(route, owner.hostname));
+        if (++read % BATCH === 0) await nextTurn();
+      }
+      for (const entry of entriesOf(owner, routes, linted, counted)) entries.push(entry);
+    }
+    return new RouteList(configuration.frame, entries, counted);
+  }
+
+  page(
+    { search = "", sort = "precedence", page, limit }: RoutesQuery & { readonly page: number; readonly limit: number },
+    source: RowSource,
+  ): RoutesAnswer {
+    const traffic = this.#traffic(source.counted);
+    const wanted = search.toLowerCase();
+    const found = this.#entries.flatMap((entry): Seen[] =>
+      entry.text.includes(wanted) ? [{ entry, traffic: traffic[entry.counted.number] }] : [],
+    );
+    return {
+      generation: source.generation,
+      since: BEGAN,
+      total: this.#entries.length,
+      found: found.length,
+      routes: sorted(found, sort)
+        .slice((page - 1) * limit, page * limit)
+        .map((seen) => this.#row(seen, source)),
+    };
+  }
+
+  /** The route with this key, with its policies; undefined if there is none. */
+  one(key: string, source: RowSource): RouteView | undefined {
+    const found = this.#entries.filter((entry) => entry.key === key);
+    if (found.length === 0) return undefined;
+    const traffic = this.#traffic(source.counted);
+    const shown = found
+      .slice(0, MOST_PLACES)
+      .map((entry) => this.#placed({ entry, traffic: traffic[entry.counted.number] }, source));
+    return { generation: source.generation, since: BEGAN, places: { total: found.length, shown } };
+  }
+
+  #placed(seen: Seen, source: RowSource): PlacedRoute {
+    const { owner, index } = seen.entry;
+    const { listener } = owner;
+    const { group } = owner.of;
+    const route = routeOf(owner, index);
+    const context = { containers: this.#frame, ...source };
+    const { origin } = route;
+    const parents = group === undefined ? [] : this.#entries.filter(({ groups }) => groups.includes(group));
+    return {
+      ...this.#row(seen, source),
+      ...(group !== undefined && {
+        parents: parents.map(({ key, name, rule }) => ({ key, name, ...(rule !== undefined && { rule }) })),
+      }),
+      policies: {
+        ...(listener !== undefined && {
+          gateway: effectivePolicies("gateway", listener, { origin: listener.origin, own: ["policies"] }, context),
+        }),
+        route: "policies" in route ? effectivePolicies("route", route, { origin, own: ["policies"] }, context) : [],
+      },
+      backendPolicies: route.backends.map((backend, at) =>
+        effectivePolicies("backend", backend, { origin, own: ["backends", at, "policies"] }, context),
+      ),
+    };
+  }
+
+  #row({ entry, traffic }: Seen, { hidden, locate }: RowSource): RouteRow {
+    const { owner, index, key, position, name, rule, shadowedBy, counted } = entry;
+    const route = routeOf(owner, index);
+    const [p50, p99] = [traffic?.quantile(0.5), traffic?.quantile(0.99)];
+    const row: RouteRow = {
+      key,
+      name,
+      ...(rule !== undefined && { rule }),
+      ...owner.of,
+      position,
+      hostnames: route.hostnames.length === 0 ? ["*"] : route.hostnames,
+      matches: "matches" in route ? route.matches.map((match) => matchText(match, hidden)) : [],
+      backends: route.backends.map((backend) => this.#backend(backend)),
+      ...(route.origin && { origin: route.origin }),
+      ...(shadowedBy && { shadowedBy }),
+      requests: traffic?.requests ?? 0,
+      errors: traffic?.errors ?? 0,
+      ...(p50 !== undefined && p99 !== undefined && { p50, p99 }),
+      ...(traffic !== undefined && traffic.latest > 0 && { latest: new Date(traffic.latest).toISOString() }),
+      ...(counted.routes > 1 && { countedTogether: counted.routes }),
+    };
+    return withPlace(row, locate);
+  }
+
+  #backend(backend: RouteBackend): RouteRow["backends"][number] {
+    const { key, target, weight } = backend;
+    const shown = { name: nameOfBackend(backend), weight };
+    if (target.type === "routeGroup") return shown;
+    return { ...shown, key: target.type === "service" && !this.#named.has(key) ? `service/${target.key}` : key };
+  }
+
+  /** The requests by the number of their routes. */
+  #traffic(counted: Counted): readonly (Traffic | undefined)[] {
+    const found: Traffic[] = [];
+    counted.eachRequestSeries((labels, series) => {
+      let number = this.#numberOf.get(labels);
+      if (number === undefined) {
+        number = this.#counted.get(seriesKey([...OF_OWNER, ...OF_ROUTE].map((at) => labels[at] ?? "")))?.number ?? NONE;
+        this.#numberOf.set(labels, number);
+      }
+      if (number === NONE) return;
+      const traffic = found[number] ?? new Traffic();
+      traffic.add(series, isFailed(labels));
+      found[number] = traffic;
+    });
+    return found;
+  }
+}
+
+/** In the order of the configuration, listeners first. */
+function ownersIn({ frame: { binds, routeGroups }, routes }: PackedIr): Owner[] {
   const ofListeners = binds.flatMap((bind) =>
-    bind.listeners.map(({ name, gatewayNamespace, gatewayName, hostname, policies, routes, tcpRoutes }): Owner => {
-      const gateway = `${gatewayNamespace}/${gatewayName}`;
+    bind.listeners.map((listener) => {
+      const { key, name, gatewayNamespace, gatewayName, hostname, tcpRoutes } = listener;
       const of = { bind: bind.key, listener: name };
-      return { of, labels: [bind.key, gateway, name], hostname, policies, routes: [...routes, ...tcpRoutes] };
+      const labels = [bind.key, `${gatewayNamespace}/${gatewayName}`, name];
+      return [key, { of, labels, hostname, listener, tcpRoutes }] as const;
     }),
   );
-  const ofGroups = routeGroups.map(
-    ({ name, routes }): Owner => ({
-      of: { group: name },
-      labels: undefined,
-      hostname: "",
-      policies: NO_POLICY_SET,
-      routes,
-    }),
-  );
-  return [...ofListeners, ...ofGroups];
+  const ofGroups = routeGroups.map(({ name }) => {
+    // Requests of a group are counted wherever they come from.
+    const labels = OF_OWNER.map(() => UNKNOWN);
+    const of = { group: name };
+    return [groupOwner(name), { of, labels, hostname: "", listener: undefined, tcpRoutes: [] }] as const;
+  });
+  const owners = new Map<string, Omit<Owner, "packed">>([...ofListeners, ...ofGroups]);
+  return routes.flatMap((packed): Owner[] => {
+    const owner = owners.get(packed.owner);
+    return owner === undefined ? [] : [{ ...owner, packed }];
+  });
 }
 
-function listed(owner: Owner, traffic: ReadonlyMap<string, Traffic>): Listed[] {
-  const linted = owner.routes.map((route) => lintedRoute(route, owner.hostname));
+function routeOf({ tcpRoutes, packed }: Owner, index: number): AnyRoute {
+  const at = index - tcpRoutes.length;
+  return tcpRoutes[index] ?? { ...routeAt(packed, at), ...placeAt(packed, at) };
+}
+
+/** The entries of one owner in the order of precedence. Adds their labels to `counted`. */
+function entriesOf(
+  owner: Owner,
+  routes: readonly AnyRoute[],
+  linted: readonly LintedRoute[],
+  counted: Map<string, CountedRoutes>,
+): Entry[] {
+  const indexes = new Map(routes.map((route, index) => [route, index]));
   const winners = new Map<AnyRoute, readonly string[]>();
-  for (const { route, code, found } of lintRoutes(owner.policies, linted, (winner) => nameOf(winner.route)))
+  for (const { route, code, found } of lintRoutes(owner.listener?.policies ?? NO_POLICY_SET, linted, (winner) =>
+    nameOf(winner.route),
+  ))
     if (code === "shadowed-route") winners.set(route, found[0]);
-  return inPrecedence(owner.routes).map((route, index) => ({
-    owner,
-    route,
-    position: index + 1,
-    traffic: traffic.get(keyOf([...(owner.labels ?? []), nameOf(route), route.ruleName ?? UNKNOWN])),
-    shadowedBy: winners.get(route),
-  }));
+  return inPrecedence(routes).map((route, place) => {
+    const { key, ruleName: rule } = route;
+    const name = nameOf(route);
+    const labels = seriesKey([...owner.labels, name, rule ?? UNKNOWN]);
+    const counts = counted.get(labels) ?? { number: counted.size, routes: 0 };
+    counted.set(labels, counts);
+    counts.routes++;
+    return {
+      owner,
+      index: indexes.get(route) ?? 0,
+      key,
+      position: place + 1,
+      name,
+      rule,
+      groups: route.backends.flatMap(({ target }) => (target.type === "routeGroup" ? [target.name] : [])),
+      text: searchText(owner, route),
+      shadowedBy: winners.get(route),
+      counted: counts,
+    };
+  });
 }
 
-const UNKNOWN = "unknown";
-const OF_LISTENER = (["bind", "gateway", "listener"] as const).map((label) => REQUEST_LABELS.indexOf(label));
+/** The number of a series that counts for no route. */
+const NONE = -1;
+/** Where labels name the owner of a route, then the route. */
+const OF_OWNER = (["bind", "gateway", "listener"] as const).map((label) => REQUEST_LABELS.indexOf(label));
 const OF_ROUTE = (["route", "route_rule"] as const).map((label) => REQUEST_LABELS.indexOf(label));
 
-/** Requests by route at each listener, and by route at all: that is how those of groups are counted. */
-function trafficByRoute(counted: Counted): ReadonlyMap<string, Traffic> {
-  const found = new Map<string, Traffic>();
-  counted.eachRequestSeries((labels, durations) => {
-    const route = OF_ROUTE.map((at) => labels[at] ?? "");
-    const failed = isFailed(labels);
-    for (const key of [keyOf(route), keyOf([...OF_LISTENER.map((at) => labels[at] ?? ""), ...route])]) {
-      let traffic = found.get(key);
-      if (traffic === undefined) {
-        traffic = new Traffic();
-        found.set(key, traffic);
-      }
-      traffic.add(durations, failed);
-    }
-  });
-  return found;
-}
-
-function keyOf(labels: readonly string[]): string {
-  return labels.join("\0");
-}
-
-function slowness({ traffic }: Listed, share: number): number {
-  return traffic?.quantile(share) ?? -1;
+/** Those that are equal stay in the order of precedence. */
+function sorted(list: readonly Seen[], order: Order): readonly Seen[] {
+  if (order === "name")
+    return list.toSorted(({ entry: a }, { entry: b }) => (a.name < b.name ? -1 : a.name > b.name ? 1 : 0));
+  const value = SORTED_BY[order];
+  if (value === undefined) return list;
+  // Once for each, because comparing computes quantiles often.
+  return list
+    .map((seen) => ({ seen, value: (seen.traffic && value(seen.traffic)) ?? -1 }))
+    .sort((a, b) => b.value - a.value)
+    .map(({ seen }) => seen);
 }
 
 function nameOf({ namespace, name }: AnyRoute): string {
@@ -138,44 +332,14 @@ function nameOf({ namespace, name }: AnyRoute): string {
 }
 
 /** Without values of headers and parameters: who may search must not find out what is redacted. */
-function searchText({ owner, route }: Listed): string {
-  const { bind, listener, group } = owner.of;
+function searchText({ of: { bind, listener, group } }: Owner, route: AnyRoute): string {
   const paths = "matches" in route ? route.matches.map(({ path, method }) => `${method ?? ""} ${path.value}`) : [];
   const backends = route.backends.map(nameOfBackend);
-  const parts = [
-    route.key,
-    nameOf(route),
-    route.ruleName,
-    bind,
-    listener,
-    group,
-    ...route.hostnames,
-    ...paths,
-    ...backends,
-  ];
-  return parts
+  const names = [route.key, nameOf(route), route.ruleName, bind, listener, group];
+  return [...names, ...route.hostnames, ...paths, ...backends]
     .filter((part) => part !== undefined)
     .join("\n")
     .toLowerCase();
-}
-
-function rowOf({ owner, route, position, traffic, shadowedBy }: Listed, hidden: ReadonlySet<string>): RouteRow {
-  const [p50, p99] = [traffic?.quantile(0.5), traffic?.quantile(0.99)];
-  return {
-    key: route.key,
-    name: nameOf(route),
-    ...(route.ruleName !== undefined && { rule: route.ruleName }),
-    ...owner.of,
-    position,
-    hostnames: route.hostnames.length === 0 ? ["*"] : route.hostnames,
-    matches: "matches" in route ? route.matches.map((match) => matchText(match, hidden)) : [],
-    backends: route.backends.map((backend) => ({ name: nameOfBackend(backend), weight: backend.weight })),
-    ...(route.origin && { origin: route.origin }),
-    ...(shadowedBy && { shadowedBy }),
-    requests: traffic?.requests ?? 0,
-    errors: traffic?.errors ?? 0,
-    ...(p50 !== undefined && p99 !== undefined && { p50, p99 }),
-  };
 }
 
 const PATHS = { exact: "path", pathPrefix: "path prefix", regex: "path pattern" } as const;

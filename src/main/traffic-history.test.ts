@@ -23,7 +23,7 @@ function history() {
   const metrics = new Metrics(0, (notice) => counted.add(notice));
   const count = (labels: Partial<RequestLabels>, seconds = 0.0005): void =>
     metrics.requests.count(metrics.requestSeries({ ...LABELS, ...labels }), seconds, 0, 0);
-  return { history: new TrafficHistory(counted, START, 0), count };
+  return { history: new TrafficHistory(counted, START, 0), count, metrics };
 }
 
 const at = (seconds: number): [now: number, clock: number] => [START + seconds * 1000, seconds * 1000];
@@ -62,6 +62,16 @@ test("errors are failures and rejections: not what a backend refuses, nor redire
   ])
     count(labels);
   assert.equal(traffic.points(...at(1))[0]?.errors, 4);
+});
+
+test("calls of gRPC that a server failed are errors, whatever their HTTP status", () => {
+  const { metrics, history: traffic, count } = history();
+  const call = { method: "POST", status: "200" };
+  count(call);
+  count(call);
+  metrics.requests.countFailedCall(metrics.requestSeries({ ...LABELS, ...call }));
+  const [point] = traffic.points(...at(1));
+  assert.deepEqual([point?.requests, point?.errors], [2, 1]);
 });
 
 test("idle time gives a point without requests and latency; time without a reading gives no point", () => {

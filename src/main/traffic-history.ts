@@ -84,14 +84,14 @@ function pointOf(from: Reading, to: Reading): TrafficPoint {
 
 function totalOf(counted: Counted): Traffic {
   const total = new Traffic();
-  counted.eachRequestSeries((labels, durations) => total.add(durations, isFailed(labels)));
+  counted.eachRequestSeries((labels, traffic) => total.add(traffic, isFailed(labels)));
   return total;
 }
 
 const STATUS = REQUEST_LABELS.indexOf("status");
 const REASON = REQUEST_LABELS.indexOf("reason");
 
-/** Whether the requests of a series have failed, or were rejected. */
+/** Whether all requests of a series have failed, or were rejected. Of the others, calls of gRPC may have failed too. */
 export function isFailed(labels: readonly string[]): boolean {
   return isFailedResponse(reasonNumber(labels[REASON] as Reason), Number(labels[STATUS]));
 }

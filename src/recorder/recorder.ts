@@ -235,7 +235,7 @@ export function isFailure({ reason, status, grpcStatus }: SlotFields): boolean {
   return isFailedResponse(reason, status) || (grpcStatus !== NO_GRPC_STATUS && SERVER_FAILURES.has(grpcStatus));
 }
 
-/** The same by what labels of metrics say, which is all but the status of gRPC. `reason`: its number. */
+/** The same without the status of gRPC, which labels of metrics do not have. `reason`: its number. */
 export function isFailedResponse(reason: number, status: number): boolean {
   // The gateway sends redirects and other responses, too, for reasons of its own.
   return status >= 500 || (reason > reasonNumber("DirectResponse") && (status === 0 || status >= 400));

@@ -4,6 +4,7 @@ import type { RequestRecord } from "../recorder/records.ts";
 import type { Step } from "../trace/steps.ts";
 import type { EndpointStats } from "../upstream/endpoints/endpoints.ts";
 import type { Given, Lack } from "./choices.ts";
+import type { BadPart } from "./facts.ts";
 import type { Outcome } from "./outcome.ts";
 import { treeOf } from "./tree.ts";
 
@@ -31,6 +32,8 @@ export interface ExplainRefusal {
     readonly message: string;
     /** What to write instead. */
     readonly hint?: string;
+    /** The field of the request, or the assumption, that is wrong. */
+    readonly about?: BadPart;
   };
 }
 

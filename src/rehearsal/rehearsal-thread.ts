@@ -38,7 +38,7 @@ export type ToThread = Task | { readonly stats: readonly EndpointStats[] };
 export type Reply =
   | { readonly wanted: readonly string[] }
   | { readonly explained: Explained }
-  | { readonly bad: Pick<BadFacts, "message" | "hint"> }
+  | { readonly bad: Pick<BadFacts, "message" | "hint" | "about"> }
   | { readonly invalid: string }
   | { readonly failure: string };
 
@@ -118,7 +118,7 @@ export class RehearsalThread {
       let reply = await ask(task);
       if ("wanted" in reply) reply = await ask({ stats: await this.#gateway.endpoints(reply.wanted) });
       if ("explained" in reply) return reply.explained;
-      if ("bad" in reply) throw new BadFacts(reply.bad.message, reply.bad.hint);
+      if ("bad" in reply) throw new BadFacts(reply.bad.message, reply.bad.hint, reply.bad.about);
       if ("invalid" in reply) throw new BadConfiguration(reply.invalid);
       throw new Error("failure" in reply ? reply.failure : "the rehearsal thread asks twice");
     } catch (error) {

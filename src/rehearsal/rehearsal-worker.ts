@@ -22,7 +22,7 @@ async function rehearse(task: Task, endpoints: Live["endpoints"]): Promise<Reply
       explained: await (bringsConfiguration(task.question) ? ofText(task, task.question) : ofGateway(task, endpoints)),
     };
   } catch (error) {
-    if (error instanceof BadFacts) return { bad: { message: error.message, hint: error.hint } };
+    if (error instanceof BadFacts) return { bad: { message: error.message, hint: error.hint, about: error.about } };
     return error instanceof BadConfiguration ? { invalid: error.problems } : { failure: messageOf(error) };
   }
 }

@@ -1,6 +1,6 @@
 import { HANDSHAKE_BOUNDS, Histogram, type HistogramSnapshot, REQUEST_BOUNDS } from "./histogram.ts";
 import { type MetricName, REQUEST_LABELS } from "./metric-table.ts";
-import { readCounts, readDurations } from "./request-counters.ts";
+import { readCounts, SeriesTraffic } from "./request-counters.ts";
 
 /** One series: label values in the order of the metric's table entry. */
 export interface Sample {
@@ -74,14 +74,14 @@ export class Count {
   }
 }
 
-/** Sees a series of requests: its labels, and how many took how long, by bucket of `REQUEST_BOUNDS`. The numbers change after the call. */
-export type RequestVisitor = (labels: readonly string[], durations: Float64Array) => void;
+/** Sees a series of requests: its labels, always the same array, and its numbers, which change after the call. */
+export type RequestVisitor = (labels: readonly string[], traffic: SeriesTraffic) => void;
 
 /** Reads the counters of one thread from the memory that its notices announced. */
 export class CounterMemory {
   readonly #series: Exclude<SeriesNotice, { readonly kind: "table" }>[] = [];
   #table: Float64Array = new Float64Array(0);
-  readonly #durations = new Float64Array(REQUEST_BOUNDS.length + 1);
+  readonly #traffic = new SeriesTraffic();
 
   add(notice: SeriesNotice): void {
     if (notice.kind === "table") this.#table = new Float64Array(notice.memory);
@@ -92,8 +92,8 @@ export class CounterMemory {
   eachRequestSeries(visit: RequestVisitor): void {
     for (const series of this.#series) {
       if (series.kind !== "request") continue;
-      readDurations(this.#table, series.row, this.#durations);
-      visit(series.labels, this.#durations);
+      this.#traffic.read(this.#table, series.row);
+      visit(series.labels, this.#traffic);
     }
   }
 

@@ -1,9 +1,10 @@
 import { bucketOf, type HistogramSnapshot, PROCESSING_BOUNDS, REQUEST_BOUNDS } from "./histogram.ts";
 
-// One row of numbers per series: two counters, three sums, then the interleaved buckets of three histograms. Most requests fall
-// into the first buckets, so their writes stay in the first one or two of the six cache lines of a row.
+// One row of numbers per series: a counter, a time, three sums, then the interleaved buckets of three histograms. Most requests fall
+// into the first buckets, so their writes stay in the first one or two of the six cache lines of a row. Two of the histograms have
+// fewer buckets: what few requests write is where they leave room.
 const BYTES = 0;
-const RETRIES = 1;
+const LATEST = 1;
 const DURATION_SUM = 2;
 const REQUEST_SUM = 3;
 const RESPONSE_SUM = 4;
@@ -12,8 +13,13 @@ const REQUEST = 6;
 const RESPONSE = 7;
 /** Distance between neighbouring buckets of one histogram. */
 const STEP = 3;
+const RETRIES = REQUEST + STEP * (PROCESSING_BOUNDS.length + 1);
+const FAILED_CALLS = RESPONSE + STEP * (PROCESSING_BOUNDS.length + 1);
 const ROW = 48;
 const FIRST_ROWS = 64;
+
+/** Milliseconds since the epoch of the 0 of this thread's clock. */
+const ORIGIN = performance.timeOrigin;
 
 /** The numbers of one series as plain data. */
 interface RequestCounts {
@@ -60,13 +66,19 @@ export class RequestCounters {
     return new Float64Array(memory);
   }
 
-  /** Counts a finished request; `seconds` from its first byte to the end of its response. */
-  count(row: number, seconds: number, bytes: number, retries: number): void {
+  /** Counts a finished request; `seconds` from its first byte to the end of its response, which was at `endedAt`, `performance.now()` ms. */
+  count(row: number, seconds: number, bytes: number, retries: number, endedAt = performance.now()): void {
     const rows = this.#rows;
+    rows[row + LATEST] = ORIGIN + endedAt;
     if (bytes > 0) increase(rows, row + BYTES, bytes);
     if (retries > 0) increase(rows, row + RETRIES, retries);
     increase(rows, row + DURATION_SUM, seconds);
     increase(rows, row + DURATION + STEP * bucketOf(REQUEST_BOUNDS, seconds), 1);
+  }
+
+  /** A request that `count` has counted was a call of gRPC that failed for the server, though its HTTP status does not say so. */
+  countFailedCall(row: number): void {
+    increase(this.#rows, row + FAILED_CALLS, 1);
   }
 
   /** Seconds from the request to the call, and from the upstream's response head to the end of the response. */
@@ -98,9 +110,30 @@ export function readCounts(table: Float64Array, row: number): RequestCounts {
   };
 }
 
-/** Reads into `into` how many requests of the series `row` took how long, by bucket of `REQUEST_BOUNDS`. */
-export function readDurations(table: Float64Array, row: number, into: Float64Array): void {
-  for (let index = 0; index <= REQUEST_BOUNDS.length; index++) into[index] = table[row + DURATION + STEP * index] ?? 0;
+/** The requests of one series, without an allocation. */
+export class SeriesTraffic {
+  /** How many took how long, by bucket of `REQUEST_BOUNDS`. */
+  readonly durations = new Float64Array(REQUEST_BOUNDS.length + 1);
+  /** Of them, calls of gRPC that failed for the server, by their status of gRPC alone. */
+  failedCalls = 0;
+  /** When the latest one ended, in milliseconds since the epoch; 0 without requests. */
+  latest = 0;
+
+  /** Replaces the numbers by those of the series `row`. */
+  read(table: Float64Array, row: number): void {
+    for (let index = 0; index < this.durations.length; index++)
+      this.durations[index] = table[row + DURATION + STEP * index] ?? 0;
+    this.failedCalls = table[row + FAILED_CALLS] ?? 0;
+    this.latest = table[row + LATEST] ?? 0;
+  }
+
+  /** Adds the numbers of another one. */
+  add({ durations, failedCalls, latest }: SeriesTraffic): void {
+    for (let index = 0; index < this.durations.length; index++)
+      this.durations[index] = (this.durations[index] ?? 0) + (durations[index] ?? 0);
+    this.failedCalls += failedCalls;
+    this.latest = Math.max(this.latest, latest);
+  }
 }
 
 function increase(rows: Float64Array, index: number, by: number): void {

@@ -1,13 +1,14 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { REQUEST_BOUNDS } from "./histogram.ts";
+import { SeriesTraffic } from "./request-counters.ts";
 import { EndedSeries, Traffic } from "./traffic.ts";
 
 /** Requests by bucket: `[bucket, count]`. */
-function durations(...counts: readonly (readonly [number, number])[]): Float64Array {
-  const buckets = new Float64Array(REQUEST_BOUNDS.length + 1);
-  for (const [bucket, count] of counts) buckets[bucket] = count;
-  return buckets;
+function durations(...counts: readonly (readonly [number, number])[]): SeriesTraffic {
+  const traffic = new SeriesTraffic();
+  for (const [bucket, count] of counts) traffic.durations[bucket] = count;
+  return traffic;
 }
 
 test("quantiles are spread evenly within their bucket, in milliseconds", () => {
@@ -36,17 +37,34 @@ test("what is later does not contain what was before", () => {
   assert.deepEqual([later.requests, later.errors, later.quantile(1)], [4, 0, 10]);
 });
 
-test("series of ended threads are kept apart by all labels, though their numbers come in one array", () => {
+test("failed calls of gRPC are errors, once, and the latest request is that of all series", () => {
+  const traffic = new Traffic();
+  const calls = durations([0, 3]);
+  calls.failedCalls = 2;
+  calls.latest = 1000;
+  traffic.add(calls, false);
+  assert.deepEqual([traffic.requests, traffic.errors], [3, 2]);
+  calls.latest = 500;
+  traffic.add(calls, true);
+  assert.deepEqual([traffic.errors, traffic.latest], [5, 1000]);
+});
+
+test("series of ended threads are kept apart by all labels, though their numbers come in one object", () => {
   const ended = new EndedSeries();
   const shared = durations([0, 1]);
+  shared.failedCalls = 1;
+  shared.latest = 2000;
   ended.add(["a", "200"], shared);
-  shared[0] = 5;
+  shared.durations[0] = 5;
+  shared.latest = 1000;
   ended.add(["a", "500"], shared);
   ended.add(["a", "200"], shared);
-  const seen: [string, number | undefined][] = [];
-  ended.each((labels, numbers) => seen.push([labels.join(" "), numbers[0]]));
+  const seen: [string, number | undefined, number, number][] = [];
+  ended.each((labels, { durations, failedCalls, latest }) =>
+    seen.push([labels.join(" "), durations[0], failedCalls, latest]),
+  );
   assert.deepEqual(seen, [
-    ["a 200", 6],
-    ["a 500", 5],
+    ["a 200", 6, 2, 2000],
+    ["a 500", 5, 1, 1000],
   ]);
 });

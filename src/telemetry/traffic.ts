@@ -1,5 +1,6 @@
 import { type RequestVisitor, seriesKey } from "./counter-memory.ts";
 import { REQUEST_BOUNDS } from "./histogram.ts";
+import { SeriesTraffic } from "./request-counters.ts";
 
 const BUCKETS = REQUEST_BOUNDS.length + 1;
 /** Milliseconds, from where to where each bucket reaches; the last one has no end, so its start stands for all of it. */
@@ -8,16 +9,20 @@ const EDGES: readonly number[] = [0, ...REQUEST_BOUNDS.map((seconds) => seconds 
 /** How many requests there were, how many of them failed, and how long they took. */
 export class Traffic {
   errors = 0;
+  /** When the latest one ended, in milliseconds since the epoch; 0 without requests. */
+  latest = 0;
   /** Requests by bucket of `REQUEST_BOUNDS`. */
   readonly #durations = new Float64Array(BUCKETS);
 
-  /** Adds the requests of one series: either all of them failed, or none. */
-  add(durations: Float64Array, failed: boolean): void {
+  /** Adds the requests of one series. `failed`: all of them failed, not only calls of gRPC. */
+  add({ durations, failedCalls, latest }: SeriesTraffic, failed: boolean): void {
     for (let i = 0; i < BUCKETS; i++) {
       const count = durations[i] ?? 0;
       this.#durations[i] = (this.#durations[i] ?? 0) + count;
       if (failed) this.errors += count;
     }
+    if (!failed) this.errors += failedCalls;
+    this.latest = Math.max(this.latest, latest);
   }
 
   get requests(): number {
@@ -28,6 +33,7 @@ export class Traffic {
   since(earlier: Traffic): Traffic {
     const later = new Traffic();
     later.errors = this.errors - earlier.errors;
+    later.latest = this.latest;
     for (let i = 0; i < BUCKETS; i++) later.#durations[i] = (this.#durations[i] ?? 0) - (earlier.#durations[i] ?? 0);
     return later;
   }
@@ -50,18 +56,21 @@ export class Traffic {
   }
 }
 
-/** Durations of requests by their labels, as `CounterMemory` shows them, added up over threads that have ended. */
+/** Requests by their labels, as `CounterMemory` shows them, added up over threads that have ended. */
 export class EndedSeries {
-  readonly #series = new Map<string, { readonly labels: readonly string[]; readonly durations: Float64Array }>();
+  readonly #series = new Map<string, { readonly labels: readonly string[]; readonly traffic: SeriesTraffic }>();
 
-  add(labels: readonly string[], durations: Float64Array): void {
+  add(labels: readonly string[], traffic: SeriesTraffic): void {
     const key = seriesKey(labels);
-    const known = this.#series.get(key);
-    if (known === undefined) this.#series.set(key, { labels, durations: durations.slice() });
-    else for (const [i, count] of durations.entries()) known.durations[i] = (known.durations[i] ?? 0) + count;
+    let known = this.#series.get(key);
+    if (known === undefined) {
+      known = { labels, traffic: new SeriesTraffic() };
+      this.#series.set(key, known);
+    }
+    known.traffic.add(traffic);
   }
 
   each(visit: RequestVisitor): void {
-    for (const { labels, durations } of this.#series.values()) visit(labels, durations);
+    for (const { labels, traffic } of this.#series.values()) visit(labels, traffic);
   }
 }

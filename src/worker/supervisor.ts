@@ -23,7 +23,9 @@ import { SampleRing } from "../recorder/sample-ring.ts";
 import { HealthHistory } from "../telemetry/health-history.ts";
 import { type MetricsSnapshot, mergeSnapshots, type RequestVisitor } from "../telemetry/metrics.ts";
 import type { Chunk } from "../telemetry/otlp/messages.ts";
+import type { ProbeResult } from "../telemetry/probe-result.ts";
 import { EndedSeries } from "../telemetry/traffic.ts";
+import type { WorkerState } from "../telemetry/worker-state.ts";
 import { TICKET_PERIOD_MS, TicketSecrets } from "../tls/ticket-keys.ts";
 import type { FollowedBatch } from "../trace/follower.ts";
 import { TraceGate } from "../trace/gate.ts";
@@ -93,17 +95,6 @@ export interface SupervisorEvents {
 
 /** Workers died while they prepared a configuration, and so did their replacements: it must not be repeated without limit. */
 export class WorkersDied extends Error {}
-
-/** A place for a worker. */
-interface WorkerState {
-  readonly name: string;
-  /** `starting`: it does not serve yet; `dead`: a replacement follows. */
-  readonly state: "serving" | "starting" | "dead";
-  /** Number of the configuration that it serves; null: none. */
-  readonly generation: number | null;
-  /** How many workers have died here. */
-  readonly deaths: number;
-}
 
 /** A trace session as a replacement needs it. */
 interface Watch {
@@ -272,6 +263,13 @@ export class Supervisor implements WorkerEvents {
     return merged;
   }
 
+  /** Has one worker probe these endpoints once. @throws Error if none serves, or if it ends meanwhile */
+  async probe(keys: readonly string[]): Promise<readonly ProbeResult[]> {
+    const [worker] = this.workers;
+    if (worker === undefined) throw new Error("no worker serves now");
+    return await worker.call("probe", { keys });
+  }
+
   /** Calls by the key of the backend, summed over workers. */
   async backendCalls(): Promise<ReadonlyMap<string, number>> {
     const sums = new Map<string, number>();
@@ -385,7 +383,7 @@ export class Supervisor implements WorkerEvents {
     if (this.#stopping) return;
     this.#workers.delete(index);
     this.#deaths.set(index, (this.#deaths.get(index) ?? 0) + 1);
-    handle.counters.eachRequestSeries((labels, durations) => this.#ended.add(labels, durations));
+    handle.counters.eachRequestSeries((labels, traffic) => this.#ended.add(labels, traffic));
     this.#electChecker();
     // A thread may die between lock and unlock; the others would then wait for its bucket forever.
     this.#buckets.releaseLocksOf(index);

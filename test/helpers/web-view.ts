@@ -46,10 +46,16 @@ export async function violations(page: Page): Promise<unknown> {
   );
 }
 
-/** Shows a page in a color scheme, in a window of this many pixels. */
-export async function look(page: Page, scheme: "light" | "dark", width: number): Promise<void> {
-  await page.send("Emulation.setEmulatedMedia", { features: [{ name: "prefers-color-scheme", value: scheme }] });
-  await page.send("Emulation.setDeviceMetricsOverride", { width, height: 600, deviceScaleFactor: 1, mobile: false });
+/**
+ * Shows a page in a color scheme, in a window of this many pixels, which `zoom` makes as much larger on the screen. The system asks for
+ * less motion.
+ */
+export async function look(page: Page, scheme: "light" | "dark", width: number, zoom = 1): Promise<void> {
+  const features = { "prefers-color-scheme": scheme, "prefers-reduced-motion": "reduce" };
+  await page.send("Emulation.setEmulatedMedia", {
+    features: Object.entries(features).map(([name, value]) => ({ name, value })),
+  });
+  await page.send("Emulation.setDeviceMetricsOverride", { width, height: 600, deviceScaleFactor: zoom, mobile: false });
 }
 
 /** All text of a page. */
@@ -72,10 +78,20 @@ export async function until(page: Page, expression: string): Promise<void> {
   assert.equal(found, true, `${expression}: the page shows ${await textOf(page)}`);
 }
 
+/** Keys that write no character, and Enter. */
+const CODES: ReadonlyMap<string, number> = new Map([
+  ["Tab", 9],
+  ["Enter", 13],
+  ["Escape", 27],
+  ["ArrowUp", 38],
+  ["ArrowDown", 40],
+]);
+
 /** Presses and releases a key, then waits until the page has drawn. */
 export async function press(page: Page, key: string): Promise<void> {
-  const text = key === "Enter" ? "\r" : key;
-  const code = key === "Enter" ? 13 : key.toUpperCase().charCodeAt(0);
+  const named = CODES.get(key);
+  const code = named ?? key.toUpperCase().charCodeAt(0);
+  const text = key === "Enter" ? "\r" : named === undefined ? key : "";
   await page.send("Input.dispatchKeyEvent", { type: "keyDown", key, text, windowsVirtualKeyCode: code });
   await page.send("Input.dispatchKeyEvent", { type: "keyUp", key, windowsVirtualKeyCode: code });
   await page.evaluate("new Promise((resolve) => requestAnimationFrame(() => setTimeout(resolve)))");

@@ -5,6 +5,7 @@ import { givenText } from "../../src/report/given-text.ts";
 import { decidedBy, durationText, methodOf, statusOf, urlOf } from "../../src/report/recorded.ts";
 import { useAnswer } from "../answer.ts";
 import { curlOf } from "../curl.ts";
+import { withTerm } from "../filter.ts";
 import { Copy } from "../parts/copy.tsx";
 import { Problem } from "../parts/problem.tsx";
 import { StepTree } from "../parts/step-tree.tsx";
@@ -64,7 +65,7 @@ function Headline({ record }: { readonly record: RequestRecord }): VNode {
         {route === undefined ? null : (
           <>
             {" · route "}
-            <a href={hashOf("/requests", { route })}>{route}</a>
+            <a href={hashOf("/requests", { where: withTerm("", "route", route) })}>{route}</a>
           </>
         )}
         {decided === "" ? "" : ` · ${decided}`}

@@ -3,14 +3,16 @@ import type { VNode } from "preact";
 import { useEffect, useMemo, useRef } from "preact/hooks";
 import type { RequestsQuery } from "../../src/admin/plane/answers.ts";
 import { counted } from "../../src/base/counted.ts";
-import type { RequestRecord } from "../../src/recorder/records.ts";
-import { decidedBy, durationText, methodOf, statusOf, urlOf } from "../../src/report/recorded.ts";
+import { reachText } from "../../src/recorder/reach.ts";
+import type { RecordAnswer, RequestRecord } from "../../src/recorder/records.ts";
 import { type AskError, ask } from "../ask.ts";
+import { type FilterField, termsOf, withoutTerm, withValueOf } from "../filter.ts";
+import { ExpressionField } from "../parts/expression-field.tsx";
 import { Problem } from "../parts/problem.tsx";
 import { VirtualList } from "../parts/virtual-list.tsx";
-import { toneOf } from "../parts/words.ts";
 import { hashOf, requestHash } from "../place.ts";
 import { usePoll } from "../poll.ts";
+import { COLUMNS, type Column, columns, showColumn } from "../request-columns.ts";
 import { EMPTY, following, keyOf, MOST, newer, received } from "../request-list.ts";
 import type { PageProps } from "./pages.ts";
 
@@ -25,15 +27,19 @@ export function Requests({ place: { query } }: PageProps): VNode {
   const words = wordsOf(query);
   const key = JSON.stringify(words);
   const list = useSignal(EMPTY);
+  const answer = useSignal<RecordAnswer | undefined>(undefined);
   const problem = useSignal<AskError | undefined>(undefined);
   const chosen = useSignal<string | undefined>(undefined);
   const focused = useSignal(false);
   const field = useRef<HTMLInputElement>(null);
   const answered = useRef<number | undefined>(undefined);
   // Another filter is another list; what was chosen may be in it too.
+  const present = useRef(key);
   useMemo(() => {
+    present.current = key;
     list.value = { ...EMPTY, follows: list.peek().follows };
     answered.current = undefined;
+    answer.value = undefined;
   }, [key]);
   usePoll(
     key,
@@ -42,9 +48,12 @@ export function Requests({ place: { query } }: PageProps): VNode {
       const began = Date.now();
       const since = answered.current;
       const last = since === undefined ? undefined : `${Math.ceil((began - since) / 1000) + OVERLAP}s`;
-      const { records } = await ask("/requests", { query: { ...words, limit: MOST, last }, signal });
+      const found = await ask("/requests", { query: { ...words, limit: MOST, last }, signal });
+      // The filter may have changed meanwhile, a moment before this question is given up.
+      if (present.current !== key) return;
       answered.current = began;
-      list.value = received(list.peek(), records);
+      answer.value = found;
+      list.value = received(list.peek(), found.records);
     },
     (error) => {
       problem.value = error;
@@ -60,6 +69,14 @@ export function Requests({ place: { query } }: PageProps): VNode {
     chosen.value = keyOf(record);
     focused.value = true;
   };
+  const add = (field: FilterField, record: RequestRecord): void => {
+    const where = withValueOf(words.where, field, record);
+    if (where !== undefined) go({ where });
+  };
+  const addChosen = (field: FilterField): void => {
+    const record = shown[index];
+    if (record !== undefined) add(field, record);
+  };
   const keys: Readonly<Record<string, () => void>> = {
     j: () => choose(index + 1),
     k: () => choose(index < 0 ? 0 : index - 1),
@@ -73,6 +90,10 @@ export function Requests({ place: { query } }: PageProps): VNode {
       list.value = following(list.peek(), !list.peek().follows);
     },
     "/": () => field.current?.focus(),
+    s: () => addChosen("status"),
+    m: () => addChosen("method"),
+    r: () => addChosen("route"),
+    b: () => addChosen("backend"),
   };
   // The newest handlers: they close over what is shown.
   const handlers = useRef(keys);
@@ -92,6 +113,7 @@ export function Requests({ place: { query } }: PageProps): VNode {
   const go = (change: Readonly<Record<string, string>>): void => {
     location.hash = hashOf("/requests", { ...Object.fromEntries(query), ...change });
   };
+  const shownColumns = columns.value;
   return (
     <>
       <h1 class="hidden">Requests</h1>
@@ -102,23 +124,17 @@ export function Requests({ place: { query } }: PageProps): VNode {
           go({ where: field.current?.value ?? "" });
         }}
       >
-        <input
+        <ExpressionField
           key={words.where}
-          ref={field}
-          type="search"
-          aria-label="Filter, a CEL expression"
+          field={field}
+          scope="record"
+          value={words.where}
+          label="Filter, a CEL expression"
           placeholder='filter: response.code >= 400 && route == "shop/admin"   ( / )'
-          defaultValue={words.where}
-          spellcheck={false}
-          onKeyDown={({ key, currentTarget }) => key === "Escape" && currentTarget.blur()}
+          problemId={problem.value === undefined ? undefined : "requests-problem"}
         />
         <Switch name="Errors" on={words.errors} set={(on) => go({ errors: on ? "true" : "" })} />
         <Switch name="Slow" on={words.slow} set={(on) => go({ slow: on ? "true" : "" })} />
-        {words.route === "" ? null : (
-          <button type="button" onClick={() => go({ route: "" })} aria-label={`Remove the filter route ${words.route}`}>
-            route {words.route} ×
-          </button>
-        )}
         <Switch
           name="Follow"
           on={follows}
@@ -126,37 +142,94 @@ export function Requests({ place: { query } }: PageProps): VNode {
             list.value = following(list.peek(), on);
           }}
         />
+        <ColumnChoice />
       </form>
-      <Problem problem={problem.value} />
+      <Terms where={words.where} set={(where) => go({ where })} />
+      <div id="requests-problem">
+        <Problem problem={problem.value} />
+      </div>
       <div class="columns" aria-hidden="true">
-        <span>time</span>
-        <span class="medium">method</span>
-        <span>host and path</span>
-        <span class="number">status</span>
-        <span class="number">took</span>
-        <span class="wide">route</span>
-        <span class="wide">endpoint</span>
-        <span class="medium">decided by</span>
+        {shownColumns.map(({ name, heading }) => (
+          <span key={name} class={`column-${name}`}>
+            {heading}
+          </span>
+        ))}
       </div>
       <VirtualList
         label="Requests"
         count={shown.length}
         chosen={index}
         focused={focused.value}
-        row={(at, top) => <Row key={at} record={shown[at]} top={top} chosen={at === index} />}
+        row={(at, top) => (
+          <Row key={at} record={shown[at]} top={top} chosen={at === index} columns={shownColumns} add={add} />
+        )}
       />
       <div class="status quiet">
-        {shown.length === 0 ? "no requests yet" : counted(shown.length, "request")}
+        {shown.length === 0 ? nothingFound(answer.value) : counted(shown.length, "request")}
         {follows ? " · following the newest" : ` · standing still, ${newer(list.value)} newer; f follows`}
-        {" · j k move, Enter opens, / filters"}
+        {" · j k move, Enter opens, / filters; s m r b filter by its status, method, route, backend"}
       </div>
     </>
   );
 }
 
-function wordsOf(query: URLSearchParams): Required<Omit<RequestsQuery, "last" | "limit">> {
-  const { where = "", route = "", errors, slow } = Object.fromEntries(query);
-  return { where, route, errors: errors === "true", slow: slow === "true" };
+function wordsOf(query: URLSearchParams): Required<Pick<RequestsQuery, "errors" | "slow">> & { where: string } {
+  const { where = "", errors, slow } = Object.fromEntries(query);
+  return { where, errors: errors === "true", slow: slow === "true" };
+}
+
+/** Why the list is empty: how far back records reach. */
+function nothingFound(answer: RecordAnswer | undefined): string {
+  return answer === undefined ? "" : `no request found; ${reachText([answer])}`;
+}
+
+interface TermsProps {
+  readonly where: string;
+  readonly set: (where: string) => void;
+}
+
+/** What the filter asks for, each condition with a button that removes it. */
+function Terms({ where, set }: TermsProps): VNode | null {
+  const terms = termsOf(where);
+  if (terms.length === 0) return null;
+  return (
+    <ul class="terms" aria-label="Conditions of the filter">
+      {terms.map((term) => (
+        <li key={term.text}>
+          <button
+            type="button"
+            title={`Remove ${term.text}`}
+            aria-label={`Remove the condition ${term.name}`}
+            onClick={() => set(withoutTerm(where, term))}
+          >
+            {term.name} <span aria-hidden="true">×</span>
+          </button>
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+/** Which columns are shown, in a menu. */
+function ColumnChoice(): VNode {
+  return (
+    <details class="menu">
+      <summary>Columns</summary>
+      <fieldset>
+        <legend class="hidden">Columns</legend>
+        {COLUMNS.map(({ name, heading }) => (
+          <label key={name}>
+            <input
+              type="checkbox"
+              checked={columns.value.some((each) => each.name === name)}
+              onChange={({ currentTarget: { checked } }) => showColumn(name, checked)}
+            />
+            {heading}
+          </label>
+        ))}
+      </fieldset>
+    </details>
+  );
 }
 
 interface SwitchProps {
@@ -177,30 +250,44 @@ interface RowProps {
   readonly record: RequestRecord | undefined;
   readonly top: number;
   readonly chosen: boolean;
+  readonly columns: readonly Column[];
+  /** Adds to the filter that a field is as in the record. */
+  readonly add: (field: FilterField, record: RequestRecord) => void;
 }
 
-/** One request, as a link to what happened to it. */
-function Row({ record, top, chosen }: RowProps): VNode | null {
+/** One request: a link to what happened to it, with values that can become conditions of the filter. */
+function Row({ record, top, chosen, columns, add }: RowProps): VNode | null {
   if (record === undefined) return null;
-  const { time, duration, route = "", endpoint = "" } = record;
+  const cell = ({ name, text, tone, filter }: Column): VNode | string => {
+    const value = text(record);
+    if (name === "url")
+      return (
+        <a href={requestHash(keyOf(record))} tabIndex={chosen ? 0 : -1} data-chosen={chosen || undefined} title={value}>
+          {value}
+        </a>
+      );
+    if (filter === undefined || value === "") return value;
+    return (
+      <button
+        type="button"
+        class={tone?.(record)}
+        tabIndex={-1}
+        title={`Only ${filter} ${value}`}
+        onClick={() => add(filter, record)}
+      >
+        {value}
+      </button>
+    );
+  };
   return (
     <li>
-      <a
-        class={chosen ? "row chosen" : "row"}
-        href={requestHash(keyOf(record))}
-        style={{ top: `${top}px` }}
-        tabIndex={chosen ? 0 : -1}
-        data-chosen={chosen || undefined}
-      >
-        <span class="quiet time">{time.slice(11, 23)}</span>
-        <span class="medium">{methodOf(record)}</span>
-        <span title={urlOf(record)}>{urlOf(record)}</span>
-        <span class={`number ${toneOf(record)}`}>{statusOf(record)}</span>
-        <span class="number">{durationText(duration)}</span>
-        <span class="wide">{route}</span>
-        <span class="wide">{endpoint}</span>
-        <span class="medium">{decidedBy(record)}</span>
-      </a>
+      <div class={chosen ? "row chosen" : "row"} style={{ top: `${top}px` }}>
+        {columns.map((column) => (
+          <span key={column.name} class={`column-${column.name}`}>
+            {cell(column)}
+          </span>
+        ))}
+      </div>
     </li>
   );
 }

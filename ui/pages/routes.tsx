@@ -1,12 +1,14 @@
 import { useSignal } from "@preact/signals";
-import type { ComponentChildren, VNode } from "preact";
+import type { VNode } from "preact";
 import type { RouteRow, RoutesAnswer, RoutesQuery } from "../../src/admin/plane/answers.ts";
 import { counted } from "../../src/base/counted.ts";
 import { formatOrigin } from "../../src/base/origin.ts";
 import { durationText } from "../../src/report/recorded.ts";
 import { type AskError, ask } from "../ask.ts";
+import { withTerm } from "../filter.ts";
 import { Problem } from "../parts/problem.tsx";
-import { hashOf } from "../place.ts";
+import { agoText } from "../parts/words.ts";
+import { hashOf, routeHash } from "../place.ts";
 import { usePoll } from "../poll.ts";
 import type { PageProps } from "./pages.ts";
 
@@ -84,32 +86,44 @@ const HEADINGS: Readonly<Record<Order, string>> = {
   errors: "errors",
   p50: "p50",
   p99: "p99",
+  latest: "last request",
 };
 const ORDERS = Object.keys(HEADINGS) as Order[];
 
 function Table({ routes, words }: { readonly routes: readonly RouteRow[]; readonly words: Words }): VNode {
+  const areShadowed = routes.some(({ shadowedBy }) => shadowedBy !== undefined);
   const sorting = (sort: Order, type = ""): VNode => <Heading sort={sort} type={type} words={words} />;
   return (
-    <section class="routes" tabIndex={0} aria-label="Routes">
+    <section class="grid" tabIndex={0} aria-label="Routes">
       <table class="mono">
         <thead>
           <tr>
             {sorting("precedence", "number")}
             {sorting("name")}
-            <th scope="col">hosts</th>
+            {areShadowed ? <th scope="col">shadowed by</th> : null}
+            <th scope="col" class="more">
+              hosts
+            </th>
             <th scope="col">matches</th>
-            <th scope="col">backends</th>
+            <th scope="col" class="more">
+              backends
+            </th>
             {sorting("requests", "number")}
             {sorting("errors", "number")}
-            {sorting("p50", "number")}
+            {sorting("p50", "number more")}
             {sorting("p99", "number")}
-            <th scope="col">at</th>
-            <th scope="col">written at</th>
+            {sorting("latest", "number")}
+            <th scope="col" class="more">
+              at
+            </th>
+            <th scope="col" class="more">
+              written at
+            </th>
           </tr>
         </thead>
         <tbody>
           {routes.map((route, index) => (
-            <Row key={index} route={route} />
+            <Row key={index} route={route} areShadowed={areShadowed} />
           ))}
         </tbody>
       </table>
@@ -136,62 +150,101 @@ function Heading({ sort, type, words }: HeadingProps): VNode {
   );
 }
 
-function Row({ route }: { readonly route: RouteRow }): VNode {
-  const { name, rule, hostnames, matches, backends, requests, errors, p50, p99, origin, shadowedBy } = route;
-  const { position, bind, listener, group } = route;
+interface RowProps {
+  readonly route: RouteRow;
+  /** There is a column for what shadows a route. */
+  readonly areShadowed: boolean;
+}
+
+function Row({ route, areShadowed }: RowProps): VNode {
+  const {
+    key,
+    position,
+    name,
+    rule,
+    shadowedBy = [],
+    hostnames,
+    matches,
+    backends,
+    bind,
+    listener,
+    group,
+    origin,
+  } = route;
+  const at = group === undefined ? `${bind} ${listener}` : `group ${group}`;
   return (
     <tr>
       <td class="number quiet">{position}</td>
       <td>
-        {name} {rule === undefined ? "" : <span class="quiet">{rule}</span>}
+        <a href={routeHash(key)}>{name}</a> {rule === undefined ? "" : <span class="quiet">{rule}</span>}
       </td>
-      <Several texts={hostnames} />
-      <Several texts={matches}>
-        {shadowedBy === undefined ? null : (
-          <strong class="warn"> never chosen: {shadowedBy.join(", ")} gets its requests</strong>
-        )}
-      </Several>
-      <Several texts={backends.map(({ name, weight }) => (weight === 1 ? name : `${name} ×${weight}`))} />
+      {areShadowed ? <Several texts={shadowedBy} type="warn" /> : null}
+      <Several texts={hostnames} type="more" />
+      <Several texts={matches} />
+      <Several texts={backends.map(({ name, weight }) => (weight === 1 ? name : `${name} ×${weight}`))} type="more" />
+      <Traffic route={route} />
+      <td class="more">{at}</td>
+      <Several texts={origin === undefined ? [] : [formatOrigin(origin)]} type="more" />
+    </tr>
+  );
+}
+
+/** Nothing for a route of connections, which have no requests. */
+function Traffic({ route }: { readonly route: RouteRow }): VNode {
+  const { name, matches, requests, errors, p50, p99, latest, countedTogether } = route;
+  if (matches.length === 0) return <td colSpan={5} />;
+  return (
+    <>
       <td class="number">
-        {requests === 0 ? <span class="quiet">0</span> : <a href={hashOf("/requests", { route: name })}>{requests}</a>}
+        {countedTogether === undefined ? null : (
+          <span class="quiet" title={`${countedTogether} routes, which metrics count together`}>
+            of {countedTogether}:{" "}
+          </span>
+        )}
+        {requests === 0 ? (
+          <span class="quiet">0</span>
+        ) : (
+          <a href={hashOf("/requests", { where: withTerm("", "route", name) })}>{requests}</a>
+        )}
       </td>
       <td class="number">
         {errors === 0 ? (
           <span class="quiet">0</span>
         ) : (
-          <a class="bad" href={hashOf("/requests", { route: name, errors: "true" })}>
+          <a class="bad" href={hashOf("/requests", { where: withTerm("", "route", name), errors: "true" })}>
             {errors}
           </a>
         )}
       </td>
-      <td class="number">{p50 === undefined ? "" : durationText(p50)}</td>
+      <td class="number more">{p50 === undefined ? "" : durationText(p50)}</td>
       <td class="number">{p99 === undefined ? "" : durationText(p99)}</td>
-      <td>{group === undefined ? `${bind} ${listener}` : `group ${group}`}</td>
-      <td>{origin === undefined ? "" : formatOrigin(origin)}</td>
-    </tr>
+      <td class="number" title={latest}>
+        {latest === undefined ? <span class="quiet">none</span> : agoText(latest)}
+      </td>
+    </>
   );
 }
 
 /** The first of some texts, and how many more there are: all of them when the pointer rests on it. */
-function Several({ texts, children }: { readonly texts: readonly string[]; children?: ComponentChildren }): VNode {
+function Several({ texts, type }: { readonly texts: readonly string[]; readonly type?: string }): VNode {
   const [first = "", ...others] = texts;
   return (
-    <td title={texts.join("\n")}>
+    <td class={type} title={texts.join("\n")}>
       {first}
       {others.length === 0 ? null : <span class="quiet"> +{others.length}</span>}
-      {children}
     </td>
   );
 }
 
 function Pages({ answer, words }: { readonly answer: RoutesAnswer; readonly words: Words }): VNode {
-  const { found, total, routes } = answer;
+  const { found, total, routes, since } = answer;
   const before = (words.page - 1) * LIMIT;
   const toPage = (page: number, name: string): VNode => <a href={linkTo({ ...words, page })}>{name}</a>;
   return (
     <nav class="status quiet" aria-label="Pages of routes">
       {found === total ? counted(total, "route") : `${found} of ${counted(total, "route")}`}
       {routes.length < found ? ` · ${before + 1} to ${before + routes.length}` : ""}
+      <span title={since}> · requests since {since.slice(0, 16).replace("T", " ")} UTC</span>
       {words.page > 1 ? <> · {toPage(words.page - 1, "previous")}</> : null}
       {before + routes.length < found ? <> · {toPage(words.page + 1, "next")}</> : null}
     </nav>

@@ -1,23 +1,30 @@
 /** What the admin server answers, as types that it shares with its clients: `tgctl` and the web view. */
 import { isObject } from "../../base/fields.ts";
 import type { Origin } from "../../base/origin.ts";
+import type { Catalog } from "../../cel/index.ts";
 import type { GatewayImpact } from "../../impact/merge.ts";
 import type { RecordAnswer, RequestRecord } from "../../recorder/records.ts";
 import type { Explanation } from "../../rehearsal/explanation.ts";
 import type { RequestGroup } from "../../report/recorded.ts";
-import type { BackendsAnswer, BackendView } from "./backends.ts";
+import type { WorkerState } from "../../telemetry/worker-state.ts";
+import type { BackendsAnswer, BackendView, ProbeAnswer, Shortened } from "./backends.ts";
+import type { ConfigPartsAnswer } from "./config-parts.ts";
 import type { ConfigStatus } from "./config-status.ts";
 
 /** The JSON of an endpoint with status 200, by the path of its route. */
 export interface AdminAnswers {
   readonly "/backends": BackendsAnswer;
   readonly "/backends/": BackendView;
+  readonly "/config/parts": ConfigPartsAnswer;
   readonly "/config/status": ConfigStatus;
   readonly "/explain": Explanation;
+  readonly "/expression/names": Catalog;
   readonly "/impact": GatewayImpact;
   readonly "/overview": Overview;
+  readonly "/probe/": ProbeAnswer;
   readonly "/requests": RecordAnswer;
   readonly "/routes": RoutesAnswer;
+  readonly "/routes/": RouteView;
   /** With status 404, it says how far back the request would have been found. */
   readonly "/requests/": RecordAnswer;
 }
@@ -42,17 +49,6 @@ export interface Overview {
   };
   /** Requests of the last 15 minutes that failed or were rejected; null: the recorder is off. */
   readonly failures: Failures | null;
-}
-
-/** A place for a worker. */
-interface WorkerState {
-  readonly name: string;
-  /** `starting`: it does not serve yet; `dead`: a replacement follows. */
-  readonly state: "serving" | "starting" | "dead";
-  /** Number of the configuration that it serves; null: none. */
-  readonly generation: number | null;
-  /** How many workers have died here. */
-  readonly deaths: number;
 }
 
 /** A listener and the port that it serves. */
@@ -80,7 +76,7 @@ export interface TrafficPoint {
   /** Since the point before. */
   readonly seconds: number;
   readonly requests: number;
-  /** Of them, those that failed or that the gateway rejected, calls of gRPC with status 200 excepted. */
+  /** Of them, those that failed or that the gateway rejected, calls of gRPC by their own status. */
   readonly errors: number;
   /** Milliseconds that half of them, and 99 % of them, took at most, as exact as the buckets of metrics; absent without requests. */
   readonly p50?: number;
@@ -99,8 +95,8 @@ interface Failures extends Omit<RecordAnswer, "records"> {
 export interface RoutesQuery {
   /** Text in a key, name, hostname, path, method, backend, listener or bind, in upper or lower case. */
   readonly search?: string | undefined;
-  /** All but the first two: the largest first. */
-  readonly sort?: "precedence" | "name" | "requests" | "errors" | "p50" | "p99";
+  /** All but the first two: the largest first, of `latest` the newest. */
+  readonly sort?: "precedence" | "name" | "requests" | "errors" | "p50" | "p99" | "latest";
   /** From 1 on. */
   readonly page?: number;
   /** Routes of a page at most. */
@@ -110,16 +106,27 @@ export interface RoutesQuery {
 /** A page of the routes of the configuration in effect. */
 export interface RoutesAnswer {
   readonly generation: number;
+  /** ISO 8601: since then requests are counted, which is the start of the gateway. */
+  readonly since: string;
   /** How many routes there are, and how many of them fit the search. */
   readonly total: number;
   readonly found: number;
   readonly routes: readonly RouteRow[];
 }
 
-/** A route with its traffic since the start of the gateway. */
+/** A backend of a route. */
+interface RouteBackendRow {
+  /** As in `/backends`; `group NAME` for a route group. */
+  readonly name: string;
+  readonly weight: number;
+  /** In `/backends/KEY`; absent for a route group. */
+  readonly key?: string;
+}
+
+/** A route with its traffic. */
 export interface RouteRow {
   readonly key: string;
-  /** `<namespace>/<name>`, as in metrics, which count routes with the same name and rule at one listener together. */
+  /** `<namespace>/<name>` */
   readonly name: string;
   readonly rule?: string;
   /** Where it gets requests: a listener of a bind, or a group that other routes delegate to. */
@@ -131,16 +138,67 @@ export interface RouteRow {
   readonly hostnames: readonly string[];
   /** In words, secrets redacted; empty for TCP, TLS and UDP. */
   readonly matches: readonly string[];
-  /** Names as in `/backends`; `group NAME` for a route group. */
-  readonly backends: readonly { readonly name: string; readonly weight: number }[];
+  readonly backends: readonly RouteBackendRow[];
   readonly origin?: Origin;
   /** Names of the routes that get all requests for which it could be chosen, so it never is. */
   readonly shadowedBy?: readonly string[];
+  /** HTTP requests; of routes of connections, 0. */
   readonly requests: number;
   /** As in the traffic of an overview, like `p50` and `p99`. */
   readonly errors: number;
   readonly p50?: number;
   readonly p99?: number;
+  /** ISO 8601: when the latest request ended; absent without requests. */
+  readonly latest?: string;
+  /**
+   * The traffic is that of so many routes together, because metrics have the same labels for them: those of the same name and rule at one
+   * listener, such as the rules without a name of an HTTPRoute. Absent: of this route alone.
+   */
+  readonly countedTogether?: number;
+}
+
+/** A route with the policies in effect for it. */
+export interface RouteView {
+  readonly generation: number;
+  /** As in `RoutesAnswer`. */
+  readonly since: string;
+  /** A route of a file has one place; one of Kubernetes has the same key at each of its listeners. */
+  readonly places: Shortened<PlacedRoute>;
+}
+
+/** A route at a listener or in a group. */
+export interface PlacedRoute extends RouteRow {
+  /** The routes that delegate to its group. Their policies of the phase `route` run too, unless it has its own of the kind. */
+  readonly parents?: readonly Pick<RouteRow, "key" | "name" | "rule">[];
+  /** In a group only `route`: the phase `gateway` is that of the listener that got the request. */
+  readonly policies: { readonly gateway?: readonly EffectivePolicy[]; readonly route: readonly EffectivePolicy[] };
+  /** Of each backend, in the order of `backends`. */
+  readonly backendPolicies: readonly (readonly EffectivePolicy[])[];
+}
+
+/** A policy in effect. In a list, they stand in the order in which they run on requests; then come those of responses, then settings of connections. */
+export interface EffectivePolicy {
+  /** As users write it. */
+  readonly kind: string;
+  /** It decides without effect. */
+  readonly shadow?: true;
+  /** Neither: a setting of connections to the backend. */
+  readonly runs: readonly ("request" | "response")[];
+  /** Several if levels add up, as `authorization` does; the outermost first. */
+  readonly from: readonly WrittenPolicy[];
+  /** Those that it has replaced here, the outermost first. */
+  readonly replaced: readonly WrittenPolicy[];
+  /** Without secrets. */
+  readonly config: unknown;
+}
+
+/** Where a policy is written, and to what it is attached. */
+export interface WrittenPolicy {
+  readonly origin: Origin;
+  /** Absent: unknown, because it has several targets. */
+  readonly attachedTo?: "gateway" | "listener" | "route" | "rule" | "backend" | "service";
+  /** How many rules of `authorization` are written there. */
+  readonly rules?: number;
 }
 
 /** The query of `/requests`. */
@@ -185,12 +243,16 @@ export function replicasOf(answer: object): readonly Replica[] {
 const MARKS: { readonly [Endpoint in keyof AdminAnswers]: (answer: Readonly<Record<string, unknown>>) => boolean } = {
   "/backends": ({ backends }) => isObject(backends),
   "/backends/": ({ endpoints }) => isObject(endpoints),
+  "/config/parts": ({ parts }) => Array.isArray(parts),
   "/config/status": ({ generation, synchronized }) => generation !== undefined && synchronized !== undefined,
   "/explain": ({ outcomes }) => Array.isArray(outcomes),
+  "/expression/names": ({ variables, functions }) => Array.isArray(variables) && Array.isArray(functions),
   "/impact": ({ classes, changes }) => isObject(classes) && Array.isArray(changes),
   "/overview": ({ workers, traffic }) => Array.isArray(workers) && isObject(traffic),
+  "/probe/": ({ probes }) => Array.isArray(probes),
   "/requests": ({ records }) => Array.isArray(records),
   "/routes": ({ routes }) => Array.isArray(routes),
+  "/routes/": ({ places }) => isObject(places),
   "/requests/": ({ records }) => Array.isArray(records),
 };
 

@@ -1,9 +1,11 @@
+import type { Catalog, Scope } from "../../cel/index.ts";
 import type { GatewayImpact } from "../../impact/merge.ts";
 import type { RecordAnswer, RecordQuery } from "../../recorder/records.ts";
 import type { Explanation } from "../../rehearsal/explanation.ts";
 import type { MetricsFormat } from "../../telemetry/prometheus.ts";
-import type { Overview, RoutesAnswer, RoutesQuery } from "./answers.ts";
-import type { BackendsAnswer, BackendsQuery, BackendView } from "./backends.ts";
+import type { Overview, RoutesAnswer, RoutesQuery, RouteView } from "./answers.ts";
+import type { BackendsAnswer, BackendsQuery, BackendView, ProbeAnswer } from "./backends.ts";
+import type { ConfigPartsAnswer, ConfigPartsQuery } from "./config-parts.ts";
 import type { ConfigStatus } from "./config-status.ts";
 
 /**
@@ -13,13 +15,22 @@ import type { ConfigStatus } from "./config-status.ts";
 export interface AdminPlane {
   /** The configuration in effect (docs/tgctl.md#tgctl-proxy-config-all), secrets redacted; keys in display order. */
   configDump(): Promise<unknown>;
+  /** Its parts, searched and in pages, secrets redacted. */
+  configParts(question: ConfigPartsQuestion): Promise<ConfigPartsAnswer>;
   configStatus(): ConfigStatus;
   overview(): Overview;
-  routes(question: RoutesQuestion): RoutesAnswer;
+  routes(question: RoutesQuestion): Promise<RoutesAnswer>;
+  /** One route by its key, with its policies; undefined if the key is unknown. */
+  route(key: string): Promise<RouteView | undefined>;
   /** Backends and services with the state of their endpoints. */
   backends(query: BackendsQuery): Promise<BackendsAnswer>;
   /** One backend or service by its key, with longer lists than in `backends`; undefined if the key is unknown. */
   backend(key: string): Promise<BackendView | undefined>;
+  /**
+   * Probes the endpoints of a backend once; undefined if the key is unknown. Their state stays as it is.
+   * @throws AdminUnavailable while others are probed, and until a second after that
+   */
+  probe(key: string): Promise<ProbeAnswer | undefined>;
   /**
    * Waits for the next request and sends its events to `reader`, then calls `reader.end()`. Resolves when it waits.
    * @throws AdminBadRequest for an expression that does not compile
@@ -39,6 +50,8 @@ export interface AdminPlane {
    * @throws AdminUnavailable when too many are waiting
    */
   explain(question: unknown): Promise<Explanation>;
+  /** What an expression in this scope can use, with the functions of the configuration in effect. */
+  expressionNames(scope: Scope): Promise<Catalog>;
   /**
    * What a configuration would do to sampled requests, in place of the one in effect. Nothing of it is applied.
    * @throws BadConfiguration with every problem
@@ -101,6 +114,7 @@ interface ImpactQuestion {
 }
 
 /** Which routes to show. */
+type ConfigPartsQuestion = ConfigPartsQuery & Required<Pick<ConfigPartsQuery, "limit">>;
 type RoutesQuestion = RoutesQuery & Required<Pick<RoutesQuery, "page" | "limit">>;
 
 /** Which records to find; `where`: CEL over a record. */

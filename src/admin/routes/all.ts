@@ -1,6 +1,8 @@
-import { answerReply, jsonReply, textReply } from "../server/reply.ts";
+import { answerReply, textReply } from "../server/reply.ts";
 import { backendRoutes } from "./backends.ts";
+import { configRoutes } from "./config.ts";
 import { explainRoutes } from "./explain.ts";
+import { expressionRoutes } from "./expression.ts";
 import { impactRoutes } from "./impact.ts";
 import { loggingRoutes } from "./logging.ts";
 import { processRoutes } from "./process.ts";
@@ -26,21 +28,6 @@ const indexRoute: AdminRoute = {
   },
 };
 
-const configRoutes: readonly AdminRoute[] = [
-  {
-    path: "/config_dump",
-    methods: ["GET"],
-    summary: "the configuration in effect",
-    handle: async ({ plane }) => jsonReply(await plane.configDump()),
-  },
-  {
-    path: "/config/status",
-    methods: ["GET"],
-    summary: "generation in effect, and why the newest configuration was rejected",
-    handle: ({ plane }) => answerReply("/config/status", plane.configStatus()),
-  },
-];
-
 const overviewRoute: AdminRoute = {
   path: "/overview",
   methods: ["GET"],
@@ -57,6 +44,7 @@ export const ADMIN_ROUTES: readonly AdminRoute[] = [
   ...backendRoutes,
   ...traceRoutes,
   ...explainRoutes,
+  ...expressionRoutes,
   ...impactRoutes,
   ...requestRoutes,
   ...sampleRoutes,

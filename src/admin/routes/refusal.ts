@@ -15,7 +15,10 @@ export async function answerOrRefusal<Endpoint extends keyof AdminAnswers>(
   } catch (error) {
     if (error instanceof BadConfiguration) return refusal({ code: "configuration", message: error.message });
     if (error instanceof NoRecord) return refusal({ code: "record", message: error.message });
-    if (error instanceof BadFacts) return refusal({ code: "question", message: error.message, hint: error.hint });
+    if (error instanceof BadFacts) {
+      const { message, hint, about } = error;
+      return refusal({ code: "question", message, hint, ...(about !== undefined && { about }) });
+    }
     throw error;
   }
 }

@@ -1,14 +1,20 @@
 import type { RoutesQuery } from "../plane/answers.ts";
-import { answerReply, type PlainReply } from "../server/reply.ts";
+import { answerReply, type PlainReply, textReply } from "../server/reply.ts";
 import { integer, oneOf } from "./parameters.ts";
 import type { AdminCall, AdminRoute } from "./route.ts";
 
 const LIMIT = 100;
 const MAX_LIMIT = 1000;
 const MAX_PAGE = 1_000_000;
-const ORDERS = ["precedence", "name", "requests", "errors", "p50", "p99"] as const satisfies readonly NonNullable<
-  RoutesQuery["sort"]
->[];
+const ORDERS = [
+  "precedence",
+  "name",
+  "requests",
+  "errors",
+  "p50",
+  "p99",
+  "latest",
+] as const satisfies readonly NonNullable<RoutesQuery["sort"]>[];
 
 export const routeRoutes: readonly AdminRoute[] = [
   {
@@ -18,12 +24,24 @@ export const routeRoutes: readonly AdminRoute[] = [
     summary: `routes in the order in which they get requests, with their traffic; search=TEXT sort=requests page=1 limit=${LIMIT}`,
     handle: list,
   },
+  {
+    path: "/routes/",
+    methods: ["GET"],
+    summary: "the route with a key, and the policies in effect for it",
+    handle: one,
+  },
 ];
 
-function list({ plane, query }: AdminCall): PlainReply {
+async function one({ plane, rest }: AdminCall): Promise<PlainReply> {
+  const route = await plane.route(rest);
+  if (route !== undefined) return answerReply("/routes/", route);
+  return textReply(404, `no route has the key ${JSON.stringify(rest)}; /routes lists them\n`);
+}
+
+async function list({ plane, query }: AdminCall): Promise<PlainReply> {
   return answerReply(
     "/routes",
-    plane.routes({
+    await plane.routes({
       search: query.get("search") ?? "",
       sort: oneOf(query, "sort", ORDERS),
       page: integer(query, "page", 1, MAX_PAGE),

@@ -3,7 +3,7 @@
  * could not be read are accounted for here too.
  */
 import { ERRORS, type ErrorCode } from "../../base/errors.ts";
-import { grpcEndText } from "../../base/grpc-codes.ts";
+import { grpcEndText, SERVER_FAILURES } from "../../base/grpc-codes.ts";
 import { formatOrigin, type Origin } from "../../base/origin.ts";
 import { type RedactedTarget, redactTarget } from "../../base/redaction.ts";
 import type { ClientConnection } from "../../http/stream.ts";
@@ -99,8 +99,12 @@ function count(exchange: Counted, cache: SeriesCache): void {
     custom === undefined ? cache.get(method, status, reason) : cache.getCustom(method, status, reason, custom);
   const { requests } = services.metrics;
   const retries = call === undefined ? 0 : Math.max(0, call.attempts - 1);
-  requests.count(series, (endedAt - startedAt) / 1000, responseSide.bytes, retries);
-  if (exchange.grpc !== "no") cache.grpcCalls(responseSide.grpcStatus).count++;
+  requests.count(series, (endedAt - startedAt) / 1000, responseSide.bytes, retries, endedAt);
+  if (exchange.grpc !== "no") {
+    const { grpcStatus } = responseSide;
+    cache.grpcCalls(grpcStatus).count++;
+    if (grpcStatus !== undefined && SERVER_FAILURES.has(grpcStatus)) requests.countFailedCall(series);
+  }
   // Only if a backend has responded: replies of the gateway would hide how long backends take.
   if (call === undefined || call.answeredAt === 0) return;
   requests.countProcessing(series, (call.startedAt - startedAt) / 1000, (endedAt - call.answeredAt) / 1000);

@@ -153,7 +153,7 @@ suite("a worker dies", () => {
     counts.push(requests(supervisor.metrics()));
     assert.ok((counts.at(-2) ?? 0) >= before + answered, `${counts.at(-2)} of ${before} + ${answered}`);
     let shown = 0;
-    supervisor.eachRequestSeries((_, durations) => {
+    supervisor.eachRequestSeries((_, { durations }) => {
       shown += durations.reduce((sum, count) => sum + count, 0);
     });
     assert.equal(shown, requests(supervisor.metrics()));

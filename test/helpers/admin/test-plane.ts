@@ -1,6 +1,7 @@
 import { memoryReport } from "../../../src/admin/memory.ts";
 import type { Overview, RoutesAnswer } from "../../../src/admin/plane/answers.ts";
-import type { BackendsAnswer, BackendView } from "../../../src/admin/plane/backends.ts";
+import type { BackendsAnswer, BackendView, ProbeAnswer } from "../../../src/admin/plane/backends.ts";
+import type { ConfigPartsAnswer } from "../../../src/admin/plane/config-parts.ts";
 import type { ConfigStatus } from "../../../src/admin/plane/config-status.ts";
 import {
   AdminBadRequest,
@@ -12,6 +13,7 @@ import {
 } from "../../../src/admin/plane/plane.ts";
 import { LogOutput } from "../../../src/base/log.ts";
 import { type LogFilter, parseLogFilter } from "../../../src/base/log-filter.ts";
+import type { Catalog } from "../../../src/cel/index.ts";
 import type { RecordAnswer } from "../../../src/recorder/records.ts";
 import type { Explanation } from "../../../src/rehearsal/explanation.ts";
 import { readThreadMemory } from "../../../src/telemetry/thread-memory.ts";
@@ -59,6 +61,10 @@ export class TestPlane implements AdminPlane {
     return undefined;
   }
 
+  probe(key: string): Promise<ProbeAnswer> {
+    return Promise.resolve({ key, endpoints: 0, probes: [] });
+  }
+
   overview(): Overview {
     return {
       version: this.version,
@@ -72,9 +78,15 @@ export class TestPlane implements AdminPlane {
     };
   }
 
-  routes(): RoutesAnswer {
-    return { generation: 3, total: 0, found: 0, routes: [] };
+  async configParts(): Promise<ConfigPartsAnswer> {
+    return { generation: 3, total: 0, found: 0, page: 1, parts: [] };
   }
+
+  async routes(): Promise<RoutesAnswer> {
+    return { generation: 3, since: "2026-11-28T12:00:00.000Z", total: 0, found: 0, routes: [] };
+  }
+
+  async route(): Promise<undefined> {}
 
   async openTrace(options: TraceOptions, reader: TraceReader): Promise<TraceHandle> {
     if (options.expression === "bad(") throw new AdminBadRequest("invalid expression: unexpected end at 1:5");
@@ -98,6 +110,10 @@ export class TestPlane implements AdminPlane {
 
   samples(): string {
     return "";
+  }
+
+  async expressionNames(): Promise<Catalog> {
+    return { variables: [], functions: [] };
   }
 
   async impact(): Promise<never> {

@@ -1,0 +1,149 @@
+import assert from "node:assert/strict";
+import { after, before, type TestContext, test } from "node:test";
+import type { Page } from "../../helpers/chromium.ts";
+import { TestGateway } from "../../helpers/gateway.ts";
+import { inChromium, look, press, shows, textOf, until, violations } from "../../helpers/web-view.ts";
+
+let gateway: TestGateway;
+
+/** The gateway of these tests, with the route at a path. */
+function configured(pathPrefix: string): object {
+  const backends = [
+    { host: "127.0.0.1:9", weight: 9 },
+    { host: "127.0.0.1:99", weight: 1 },
+  ];
+  const policies = {
+    extAuthz: { host: "127.0.0.1:9", protocol: { http: {} } },
+    authorization: { rules: [{ allow: 'request.headers["x-role"] == "admin"' }] },
+  };
+  const routes = [{ name: "shop", matches: [{ path: { pathPrefix } }], policies, backends }];
+  return { binds: [{ port: 0, listeners: [{ name: "web", routes }] }] };
+}
+
+before(async () => {
+  gateway = await TestGateway.start(configured("/shop"));
+});
+after(() => gateway.stop());
+
+const openUrl = inChromium();
+
+function open(t: TestContext, query: string): Promise<Page | undefined> {
+  return openUrl(t, `${gateway.url("admin")}/ui/#/explain${query}`);
+}
+
+/** The texts of elements. */
+function texts(page: Page, selector: string): Promise<unknown> {
+  return page.evaluate(`[...document.querySelectorAll('${selector}')].map((each) => each.textContent)`);
+}
+
+async function click(page: Page, legend: string, button: string): Promise<void> {
+  const found = `[...document.querySelectorAll('fieldset')].find((each) => each.querySelector('legend').textContent === ${JSON.stringify(legend)})`;
+  await page.evaluate(
+    `[...${found}.querySelectorAll('button')].find((each) => each.textContent === '${button}').click()`,
+  );
+}
+
+test("outcomes side by side, and switches for what they depend on, which the address keeps", async (t) => {
+  const url = `http://shop.example:${gateway.port()}/shop`;
+  const role = encodeURIComponent("x-role: <redacted>");
+  const page = await open(t, `?url=${encodeURIComponent(url)}&header=${role}`);
+  if (page === undefined) return;
+  await shows(page, "external authorization failed");
+  assert.deepEqual(await texts(page, "article h2"), ["200 · 90% of requests", "200 · 10% of requests", "403", "403"]);
+  const marked = String(await texts(page, "article:nth-of-type(2) .differs"));
+  assert.match(marked, /127\.0\.0\.1:99/);
+  assert.doesNotMatch(marked, /listener web|x-request-id|extAuthz/, "as in the outcome before");
+  for (const scheme of ["light", "dark"] as const) {
+    await look(page, scheme, 400);
+    assert.equal(await page.evaluate("document.documentElement.scrollWidth > innerWidth"), false);
+    assert.deepEqual(await violations(page), []);
+  }
+  await click(page, "extAuthz", "deny");
+  await until(page, "document.querySelectorAll('article').length === 1");
+  assert.match(String(await page.evaluate("location.hash")), /assume=extAuthz%3Ddeny/);
+  // The other values are still there to be chosen.
+  await click(page, "extAuthz", "allow");
+  await until(page, "document.querySelectorAll('article').length === 3");
+  await click(page, 'request.headers["x-role"] == "admin"', "false");
+  await until(page, "document.querySelectorAll('article').length === 1");
+  await shows(page, "no allow rule is true");
+  await shows(page, "2 outcomes in which a condition has another result");
+  // Another request depends on other things; the same address asks the same again.
+  const asked = String(await page.evaluate("location.hash"));
+  await page.evaluate(`location.hash = '#/explain?url=${encodeURIComponent(url.replace(/shop$/, "other"))}'`);
+  await shows(page, "1 outcome with configuration 1");
+  assert.deepEqual(await texts(page, "legend"), []);
+  await page.evaluate(`location.hash = ${JSON.stringify(asked)}`);
+  await shows(page, "no allow rule is true");
+  await until(page, "document.querySelectorAll('article').length === 1");
+  await page.evaluate("history.back()");
+  await shows(page, "1 outcome with configuration 1");
+  await page.evaluate("history.back()");
+  await shows(page, "no allow rule is true");
+  // Back to what was asked before.
+  await page.evaluate("history.go(-2)");
+  await until(page, "[...document.querySelectorAll('article h2')].map((each) => each.textContent).join() === '403'");
+  await shows(page, "external authorization failed");
+  assert.deepEqual(page.messages, []);
+});
+
+test("the form asks about what was typed, and keeps secrets out of the address", async (t) => {
+  const page = await open(t, "");
+  if (page === undefined) return;
+  await shows(page, "No backend or service gets anything");
+  const type = async (field: string, text: string): Promise<void> => {
+    await page.evaluate(`document.querySelector('[name=${field}]').focus()`);
+    await page.send("Input.insertText", { text });
+  };
+  await type("headers", "x-role: admin\nauthorization: Bearer s3cret");
+  await type("url", `http://shop.example:${gateway.port()}/shop`);
+  await press(page, "Enter");
+  await shows(page, "route shop");
+  await shows(page, "The address of this page leaves out secrets: authorization");
+  assert.doesNotMatch(String(await page.evaluate("location.href")), /s3cret/);
+  const fieldValue = (name: string) => page.evaluate(`document.querySelector('[name=${name}]').value`);
+  assert.match(String(await fieldValue("headers")), /s3cret/);
+
+  // A switch leaves what is being typed alone.
+  await type("method", "PUT");
+  await click(page, "extAuthz", "deny");
+  await until(page, "document.querySelectorAll('article').length === 1");
+  assert.equal(await fieldValue("method"), "PUT");
+  assert.match(String(await fieldValue("headers")), /s3cret/);
+
+  // Enter asks again, though the question is the same, and the keyboard stays where it was.
+  await page.evaluate("document.querySelector('[name=method]').value = ''");
+  assert.equal(await gateway.reconfigure(configured("/elsewhere")), "applied");
+  await page.evaluate("document.querySelector('[name=url]').focus()");
+  await press(page, "Enter");
+  await until(page, "document.querySelector('[role=alert]')?.textContent.includes('extAuthz')");
+  assert.equal(await page.evaluate("document.activeElement.name"), "url");
+  assert.equal(await gateway.reconfigure(configured("/shop")), "applied");
+  await press(page, "Enter");
+  await shows(page, "1 outcome with configuration 3");
+});
+
+test("a mistake is said at the field or assumption that has it, with what to assume instead", async (t) => {
+  const page = await open(t, "?url=http://shop.example/&source=nobody");
+  if (page === undefined) return;
+  const alert = (inside: string) => `document.querySelector('${inside} [role=alert]')?.textContent ?? ''`;
+  await until(page, `(${alert(".labeled")}).includes('nobody is not an IP address')`);
+  assert.equal(await page.evaluate("document.querySelector('[aria-invalid]').name"), "source");
+  assert.equal(await page.evaluate("document.querySelectorAll('[role=alert]').length"), 1);
+  assert.deepEqual(await violations(page), []);
+  const ask = (path: string, assume: string) => {
+    const url = encodeURIComponent(`http://shop.example:${gateway.port()}${path}`);
+    return page.evaluate(`location.hash = '#/explain?url=${url}&assume=${encodeURIComponent(assume)}'`);
+  };
+  await ask("/other", "extAuthz=deny");
+  await until(page, `(${alert("fieldset")}).includes('extAuthz')`);
+  await click(page, "extAuthz", "any");
+  await shows(page, "404");
+  assert.doesNotMatch(await textOf(page), /nothing depends on/);
+  await ask("/shop", "extAuthz=perhaps");
+  await until(page, `(${alert("fieldset")}).includes('perhaps')`);
+  assert.deepEqual(await violations(page), []);
+  await click(page, "extAuthz", "extAuthz=deny");
+  await shows(page, "external authorization failed");
+  assert.match(String(await page.evaluate("location.hash")), /assume=extAuthz%3Ddeny$/);
+});

@@ -1,0 +1,92 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { addressOf, type Draft, draftOf, EMPTY_DRAFT, questionOf, whatIfHash } from "./explain-question.ts";
+import { placeOf } from "./place.ts";
+
+/** The draft in the address of another one, as somebody gets it who opens the link. */
+function opened(draft: Draft): Draft {
+  return draftOf(placeOf(addressOf(draft).hash).query);
+}
+
+test("a link asks the same question", () => {
+  const draft: Draft = {
+    method: "POST",
+    url: "https://shop.example/cart?a=1&b=%20",
+    headers: "x-canary: yes, no\nx-empty:",
+    body: "line 1\nline 2 & more",
+    source: "192.0.2.7",
+    version: "2",
+    certificate: "",
+    assume: new Map([
+      ["extAuthz", "deny"],
+      ["jwt", '{"sub":"a=b"}'],
+      ['condition request.headers["x-role"] == "admin"', "false"],
+    ]),
+  };
+  assert.deepEqual(addressOf(draft).leftOut, []);
+  assert.deepEqual(opened(draft), draft);
+  assert.deepEqual(questionOf(draft), {
+    request: {
+      method: "POST",
+      url: draft.url,
+      headers: [
+        ["x-canary", "yes, no"],
+        ["x-empty", ""],
+      ],
+      body: draft.body,
+      source: "192.0.2.7",
+      version: "2",
+    },
+    assume: { extAuthz: "deny", jwt: '{"sub":"a=b"}' },
+  });
+});
+
+test("a link has no secrets, and says which ones it lacks", () => {
+  const draft: Draft = {
+    ...EMPTY_DRAFT,
+    url: "http://shop.example/?token=s3cret&page=2",
+    headers:
+      "Authorization: Bearer s3cret\nx-canary: yes\nx-api-key: <redacted>\nreferer: http://a.example/?q=1&code=s3cret",
+    body: '{"user":{"password":"s3cret"}}',
+    certificate: "-----BEGIN PRIVATE KEY-----\ns3cret",
+    assume: new Map([
+      ["extAuthz", '{"headers":{"authorization":"Bearer s3cret"}}'],
+      ["jwt", '{"sub":"a"}'],
+    ]),
+  };
+  const { hash, leftOut } = addressOf(draft);
+  assert.doesNotMatch(hash, /s3cret/);
+  assert.deepEqual(leftOut, [
+    "a part of the URL",
+    "the certificate",
+    "the body",
+    "Authorization",
+    "referer",
+    "the value of extAuthz",
+  ]);
+  const headers =
+    "Authorization: <redacted>\nx-canary: yes\nx-api-key: <redacted>\nreferer: http://a.example/?q=1&code=<redacted>";
+  const url = "http://shop.example/?token=<redacted>&page=2";
+  const shared = { ...EMPTY_DRAFT, url, headers, assume: new Map([["jwt", '{"sub":"a"}']]) };
+  assert.deepEqual(opened(draft), shared);
+  assert.deepEqual(addressOf(shared), { hash, leftOut: [] });
+  assert.match(
+    JSON.stringify(questionOf(draft)),
+    /Bearer s3cret.*password.*BEGIN PRIVATE KEY/,
+    "the page itself has them",
+  );
+  for (const body of ["user=a&pwd=s3cret", "pwd=s3cret"])
+    assert.deepEqual(addressOf({ ...EMPTY_DRAFT, url: "http://a/", body }).leftOut, ["the body"]);
+});
+
+test("a recorded request becomes a question; a session has none", () => {
+  const record = { time: "2026-01-01T00:00:00.000Z", worker: 0, number: 1, generation: 1, duration: 1 };
+  const rest = { ...record, received: 0, sent: 0, status: 200, reason: "Upstream" } as const;
+  const hash = whatIfHash({ ...rest, method: "PUT", host: "shop.example", path: "/a b", bind: "bind/8080" });
+  assert.deepEqual(draftOf(placeOf(hash ?? "").query), {
+    ...EMPTY_DRAFT,
+    method: "PUT",
+    url: "http://shop.example:8080/a b",
+  });
+  assert.equal(whatIfHash({ ...rest, host: "shop.example", path: "", kind: "session" }), undefined);
+});
