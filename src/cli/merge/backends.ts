@@ -1,4 +1,4 @@
-import type { BackendsAnswer, BackendView, EndpointView, Shortened } from "../../admin/plane/backends.ts";
+import type { BackendsAnswer, BackendView, EndpointView, ProbeAnswer, Shortened } from "../../admin/plane/backends.ts";
 import { averageOf, mostOf, type OfReplica, sumOf } from "./replica.ts";
 
 /** The states of an endpoint, the one that needs attention first at the top. */
@@ -47,6 +47,17 @@ export function mergeBackend(answers: readonly OfReplica<BackendView>[]): Backen
   };
 }
 
+/** What the probes of all replicas, at least one, have found. */
+export function mergeProbes(answers: readonly ProbeAnswer[]): ProbeAnswer {
+  const [first] = answers;
+  if (first === undefined) throw new RangeError("no replica has probed");
+  return {
+    ...first,
+    endpoints: mostOf(answers, ({ endpoints }) => endpoints) ?? 0,
+    probes: answers.flatMap(({ probes }) => probes),
+  };
+}
+
 function mergeEndpoint(answers: readonly OfReplica<EndpointView>[]): EndpointView {
   const sorted = answers.toSorted((a, b) => STATES[a.answer.state] - STATES[b.answer.state]);
   const [worst] = sorted;
@@ -60,10 +71,18 @@ function mergeEndpoint(answers: readonly OfReplica<EndpointView>[]): EndpointVie
     ...worst.answer,
     ...(alike.length < sorted.length && { stateAt: alike.flatMap(({ pod }) => pod ?? []) }),
     ...(checks[0] !== undefined && {
-      check: { ...checks[0], passed: sumOf(checks, ({ passed }) => passed), failed: sumOf(checks, (each) => each.failed) },
+      check: {
+        ...checks[0],
+        passed: sumOf(checks, ({ passed }) => passed),
+        failed: sumOf(checks, (each) => each.failed),
+      },
     }),
     changes: views.flatMap(({ changes }) => changes).sort((a, b) => b.at - a.at),
-    health: averageOf(views, ({ health }) => health, ({ requests }) => requests),
+    health: averageOf(
+      views,
+      ({ health }) => health,
+      ({ requests }) => requests,
+    ),
     latency: averageOf(
       views.filter(({ latency }) => latency > 0),
       ({ latency }) => latency,

@@ -2,12 +2,12 @@
 import type { AdminAnswers } from "../../admin/plane/answers.ts";
 import { fieldsOf, jsonOf } from "../../base/fields.ts";
 import { mergeImpacts } from "../../impact/merge.ts";
-import { mergeBackend, mergeBackends } from "./backends.ts";
+import { mergeBackend, mergeBackends, mergeProbes } from "./backends.ts";
 import { newestExplanation } from "./explanation.ts";
 import { mergeOverviews, mergeStatus } from "./overview.ts";
 import { mergeRecords } from "./records.ts";
 import type { OfReplica } from "./replica.ts";
-import { mergeRoutes, routesQuery } from "./routes.ts";
+import { mergeRoute, mergeRoutes, routesQuery } from "./routes.ts";
 
 interface Merge<Answer> {
   /** The query that each replica gets in place of this one. Default: the same. */
@@ -24,17 +24,22 @@ const RECORDS = 50;
 export const MERGES: { readonly [Endpoint in keyof AdminAnswers]: Merge<AdminAnswers[Endpoint]> } = {
   "/backends": { merge: mergeBackends },
   "/backends/": { merge: mergeBackend },
+  // Replicas with one configuration have the same parts and the same names.
+  "/config/parts": { asksOne: () => true, merge: firstOf },
   "/config/status": { merge: (answers) => mergeStatus(answersOf(answers)) },
   // A request that is over is known to one of them.
   "/explain": {
     asksOne: (body) => !("id" in fieldsOf(jsonOf(body))),
     merge: (answers) => newestExplanation(answers) ?? firstOf(answers),
   },
+  "/expression/names": { asksOne: () => true, merge: firstOf },
   "/impact": { merge: (answers) => mergeImpacts(answersOf(answers)) },
   "/overview": { merge: mergeOverviews },
+  "/probe/": { merge: (answers) => mergeProbes(answersOf(answers)) },
   "/requests": { merge: (answers, query) => mergeRecords(answers, Number(query.get("limit") ?? RECORDS)) },
   "/requests/": { merge: (answers) => mergeRecords(answers) },
   "/routes": { ask: routesQuery, merge: (answers, query) => mergeRoutes(answersOf(answers), query) },
+  "/routes/": { merge: (answers) => mergeRoute(answersOf(answers)) },
 };
 
 function answersOf<Answer>(answers: readonly OfReplica<Answer>[]): Answer[] {

@@ -1,4 +1,4 @@
-import type { RouteRow, RoutesAnswer, RoutesQuery } from "../../admin/plane/answers.ts";
+import type { RouteRow, RoutesAnswer, RoutesQuery, RouteView } from "../../admin/plane/answers.ts";
 import { mostOf, sumOf } from "./replica.ts";
 
 type Order = NonNullable<RoutesQuery["sort"]>;
@@ -13,6 +13,7 @@ const BY_TRAFFIC: { readonly [Each in Exclude<Order, "precedence" | "name">]: (r
   errors: ({ errors }) => errors,
   p50: ({ p50 = -1 }) => p50,
   p99: ({ p99 = -1 }) => p99,
+  latest: ({ latest = "" }) => Date.parse(latest) || 0,
 };
 
 /**
@@ -29,7 +30,7 @@ export function routesQuery(query: URLSearchParams): URLSearchParams {
 export function mergeRoutes(answers: readonly RoutesAnswer[], query: URLSearchParams): RoutesAnswer {
   const alike = Map.groupBy(
     answers.flatMap(({ routes }) => routes),
-    ({ bind, listener, group, key }) => JSON.stringify([bind, listener, group, key]),
+    placeOf,
   );
   const rows = [...alike.values()].flatMap(mergeRows);
   const value = orderOf(query);
@@ -38,15 +39,43 @@ export function mergeRoutes(answers: readonly RoutesAnswer[], query: URLSearchPa
   if (value !== undefined) rows.sort((a, b) => value(b) - value(a));
   return {
     generation: answers[0]?.generation ?? 0,
+    since: earliest(answers),
     total: mostOf(answers, ({ total }) => total) ?? 0,
     found: mostOf(answers, ({ found }) => found) ?? 0,
     routes: rows.slice(before, before + limit),
   };
 }
 
-function mergeRows(rows: readonly RouteRow[]): RouteRow[] {
+/** One route of replicas, at least one, wherever any of them has it. */
+export function mergeRoute(answers: readonly RouteView[]): RouteView {
+  const alike = Map.groupBy(
+    answers.flatMap(({ places }) => places.shown),
+    placeOf,
+  );
+  const shown = [...alike.values()].flatMap(mergeRows);
+  return {
+    generation: answers[0]?.generation ?? 0,
+    since: earliest(answers),
+    places: { total: Math.max(shown.length, mostOf(answers, ({ places }) => places.total) ?? 0), shown },
+  };
+}
+
+function placeOf({ bind, listener, group, key }: RouteRow): string {
+  return JSON.stringify([bind, listener, group, key]);
+}
+
+/** Since when the first of the replicas has counted. */
+function earliest(answers: readonly { readonly since: string }[]): string {
+  return answers.map(({ since }) => since).sort()[0] ?? "";
+}
+
+function mergeRows<Row extends RouteRow>(rows: readonly Row[]): Row[] {
   const [first] = rows;
   if (first === undefined) return [];
+  const latest = rows
+    .flatMap((row) => row.latest ?? [])
+    .sort()
+    .at(-1);
   const p50 = mostOf(rows, (row) => row.p50);
   const p99 = mostOf(rows, (row) => row.p99);
   return [
@@ -56,6 +85,7 @@ function mergeRows(rows: readonly RouteRow[]): RouteRow[] {
       errors: sumOf(rows, ({ errors }) => errors),
       ...(p50 !== undefined && { p50 }),
       ...(p99 !== undefined && { p99 }),
+      ...(latest !== undefined && { latest }),
     },
   ];
 }

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { groupsOf } from "../../report/recorded.ts";
 import type { RequestRecord } from "../../recorder/records.ts";
+import { groupsOf } from "../../report/recorded.ts";
 import { groupTable, recordTable } from "./print.ts";
 
 function record(number: number, fields: Partial<RequestRecord> = {}): RequestRecord {

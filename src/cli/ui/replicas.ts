@@ -44,7 +44,8 @@ export function allReplicas(proxies: Proxies): ViewSource {
           if (result.status === "rejected") return [{ ...known, problem: problemOf(result.reason) }];
           return result.value === undefined ? [] : [{ ...known, ...result.value }];
         });
-        return merged(question.endpoint, said, question.query);
+        const isWhole = pod === undefined && turn === atOnce;
+        return merged(question.endpoint, said, question.query, isWhole);
       } catch (error) {
         return unavailable(error);
       }
@@ -52,11 +53,12 @@ export function allReplicas(proxies: Proxies): ViewSource {
   };
 }
 
-/** The answers as one, with what is to be said about each replica; without any, why there is none. */
+/** The answers as one, and if all were asked (`isWhole`), what is to be said about each replica; without answers, why there are none. */
 function merged<Endpoint extends keyof AdminAnswers>(
   endpoint: Endpoint,
   said: readonly Said[],
   query: URLSearchParams,
+  isWhole: boolean,
 ): PlainReply {
   const answers: OfReplica<AdminAnswers[Endpoint]>[] = [];
   const replicas = said.map(({ name, response, problem, status }): Replica => {
@@ -74,7 +76,8 @@ function merged<Endpoint extends keyof AdminAnswers>(
   const responses = said.flatMap(({ response }) => response ?? []);
   const [first] = responses;
   if (answers.length > 0) {
-    const answer = { ...MERGES[endpoint].merge(answers, query), replicas } satisfies Merged;
+    const merged = MERGES[endpoint].merge(answers, query);
+    const answer = isWhole ? ({ ...merged, replicas } satisfies Merged) : merged;
     const status = responses.some((each) => each.status === 200) ? 200 : 404;
     return { status, type: "application/json", body: JSON.stringify(answer) };
   }
