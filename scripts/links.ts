@@ -2,19 +2,11 @@
 import { existsSync } from "node:fs";
 import { dirname, join } from "node:path/posix";
 import { projectFiles, readText, root } from "./lib/files.ts";
+import { anchorOf } from "./lib/markdown.ts";
 import type { Result } from "./lib/report.ts";
 
-/** The anchor that a Markdown heading gets: lower-case, punctuation gone, spaces to hyphens. */
-function anchor(heading: string): string {
-  return heading
-    .trim()
-    .toLowerCase()
-    .replace(/[^\p{L}\p{N}\s_-]/gu, "")
-    .replace(/\s/g, "-");
-}
-
 function anchorsOf(path: string): Set<string> {
-  return new Set([...readText(path).matchAll(/^#{1,6}\s+(.*)$/gm)].map((match) => anchor(match[1] ?? "")));
+  return new Set([...readText(path).matchAll(/^#{1,6}\s+(.*)$/gm)].map((match) => anchorOf(match[1] ?? "")));
 }
 
 /** What is wrong with the target of a link: the file has to exist, and the heading when the link names one. */

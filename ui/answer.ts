@@ -16,10 +16,15 @@ export function useAnswer<Endpoint extends keyof AdminAnswers>(
   question: Question,
   key: string,
 ): Answered<AdminAnswers[Endpoint]> {
-  const state = useSignal<Answered<AdminAnswers[Endpoint]>>(NONE);
+  return useOnce(`${endpoint} ${key}`, (signal) => ask(endpoint, { ...question, signal }));
+}
+
+/** Gets something once while the component is there, and afresh when `key` changes. */
+export function useOnce<T>(key: string, get: (signal: AbortSignal) => Promise<T>): Answered<T> {
+  const state = useSignal<Answered<T>>(NONE);
   useEffect(() => {
     const stop = new AbortController();
-    ask(endpoint, { ...question, signal: stop.signal }).then(
+    get(stop.signal).then(
       (answer) => {
         if (!stop.signal.aborted) state.value = { answer, problem: undefined };
       },
@@ -32,7 +37,7 @@ export function useAnswer<Endpoint extends keyof AdminAnswers>(
       },
     );
     return () => stop.abort();
-  }, [endpoint, key]);
+  }, [key]);
   return state.value;
 }
 

@@ -38,19 +38,45 @@ export async function ask<Endpoint extends keyof AdminAnswers>(
   const words = queryOf(query).toString();
   const path = `..${endpoint}${encodeURIComponent(rest)}${words === "" ? "" : `?${words}`}`;
   const init: RequestInit = body === undefined ? {} : { method: "POST", body: JSON.stringify(body) };
-  let response: Response;
-  let text: string;
+  const { status, text } = await receive(path, init, signal);
+  const answer = jsonOf(text);
+  if (status === 200 && isAnswer(endpoint, answer)) return answer;
+  if (status === 200) throw new AskError(OTHER_VERSION, false);
+  throw refusalOf(answer) ?? new AskError(text.trim(), status >= 500);
+}
+
+const OTHER_VERSION = "The gateway has another version than this page: load the page again.";
+
+/**
+ * A file of JSON beside this page; undefined if it does not exist.
+ * @throws AskError also if it is not what `isExpected` tells
+ */
+export async function askFile<T>(
+  name: string,
+  isExpected: (value: unknown) => value is T,
+  signal: AbortSignal,
+): Promise<T | undefined> {
+  const { status, text } = await receive(name, {}, signal);
+  if (status === 404) return undefined;
+  const value = jsonOf(text);
+  if (status === 200 && isExpected(value)) return value;
+  if (status === 200) throw new AskError(OTHER_VERSION, false);
+  throw new AskError(text.trim(), status >= 500);
+}
+
+/** The whole response. Throws AskError without one. */
+async function receive(
+  path: string,
+  init: RequestInit,
+  signal: AbortSignal | undefined,
+): Promise<{ readonly status: number; readonly text: string }> {
   try {
-    response = await fetch(path, signal === undefined ? init : { ...init, signal });
-    text = await response.text();
+    const response = await fetch(path, signal === undefined ? init : { ...init, signal });
+    return { status: response.status, text: await response.text() };
   } catch (cause) {
     signal?.throwIfAborted();
     throw new AskError(`The gateway does not answer: ${cause instanceof Error ? cause.message : cause}`, true);
   }
-  const answer = jsonOf(text);
-  if (response.ok && isAnswer(endpoint, answer)) return answer;
-  if (response.ok) throw new AskError("The gateway has another version than this page: load the page again.", false);
-  throw refusalOf(answer) ?? new AskError(text.trim(), response.status >= 500);
 }
 
 /** What an `ExplainRefusal` says, with its hint. */

@@ -5,12 +5,13 @@ import { gzipSync } from "node:zlib";
 import { type Plugin, rolldown } from "rolldown";
 import { WEB_VIEW_FOLDER } from "../../src/admin/server/web-view.ts";
 import { root } from "../lib/files.ts";
+import { webDocuments } from "./web-documents.ts";
 
-/** Most bytes of all files of the view with gzip: it opens in a blink, also through a port-forward. */
+/** Most bytes of the files that the page loads, with gzip: it opens in a blink, also through a port-forward. */
 const MOST = 80 * 1024;
 
 export interface WebView {
-  /** Bytes of all files with gzip. */
+  /** Bytes of the files that the page loads, with gzip: all but documents. */
   readonly size: number;
   /** Absolute paths of all modules in it. */
   readonly modules: readonly string[];
@@ -38,6 +39,9 @@ export async function bundleWebView(): Promise<WebView> {
     page = page.replace(`"${name}"`, `"${hashed}"`);
     size += write(`${folder}/${hashed}`, content);
   }
+  const documents = webDocuments();
+  for (const [name, content] of documents.files) write(`${folder}/${name}`, content);
+  page = page.replace('"documents-version"', `"${documents.version}"`);
   size += write(`${folder}/index.html`, page);
   if (size > MOST) throw new Error(`the web view has ${size} bytes with gzip; no more than ${MOST}`);
   return { size, modules };

@@ -6,8 +6,10 @@ import type { ComponentType } from "preact";
 import type { Place } from "../place.ts";
 import { Backend } from "./backend.tsx";
 import { Backends } from "./backends.tsx";
+import { Doc, Docs } from "./docs.tsx";
 import { Explain } from "./explain.tsx";
 import { Overview } from "./overview.tsx";
+import { Policies, Policy } from "./policies.tsx";
 import { Request } from "./request.tsx";
 import { Requests } from "./requests.tsx";
 import { Routes } from "./routes.tsx";
@@ -36,4 +38,8 @@ export const PAGES: readonly Page[] = [
   { path: "/routes", name: "Routes", full: true, show: Routes },
   { path: "/backends", name: "Backends", full: true, show: Backends },
   { path: "/backends/", show: Backend },
+  { path: "/policies", name: "Policies", show: Policies },
+  { path: "/policies/", show: Policy },
+  { path: "/docs", show: Docs },
+  { path: "/docs/", show: Doc },
 ];

@@ -1,0 +1,13 @@
+import type { VNode } from "preact";
+import { Document } from "../parts/document.tsx";
+import type { PageProps } from "./pages.ts";
+
+/** All kinds of policies, and the order in which they run. */
+export function Policies(): VNode {
+  return <Document name="policies" />;
+}
+
+/** One kind of policy: its fields, and an example. */
+export function Policy({ rest: kind }: PageProps): VNode {
+  return <Document name={`policies/${kind}`} />;
+}
