@@ -58,6 +58,11 @@ export function detailOf(row: Row | undefined, mode: Exclude<Mode, "tree">, read
   return { title, lines: changes(before, after) };
 }
 
+/** What says the most about a row: what it changed, or the event itself if it is neither a snapshot nor a policy that says what it changed. */
+export function tellingMode(row: Row): "diff" | "raw" {
+  return row.message.requestState !== undefined || policyChange(row) !== undefined ? "diff" : "raw";
+}
+
 function changes(before: readonly string[], after: readonly string[]): DetailLine[] {
   const lines = diffLines(before, after);
   if (lines.every((line) => line.sign === " ")) return [note("no change")];

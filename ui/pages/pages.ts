@@ -13,6 +13,7 @@ import { Policies, Policy } from "./policies.tsx";
 import { Request } from "./request.tsx";
 import { Requests } from "./requests.tsx";
 import { Routes } from "./routes.tsx";
+import { Trace } from "./trace.tsx";
 
 export interface Page {
   /** Of the place; one that ends in `/` stands for all paths below it. */
@@ -34,6 +35,7 @@ export const PAGES: readonly Page[] = [
   { path: "/", name: "Overview", show: Overview },
   { path: "/requests", name: "Requests", full: true, show: Requests },
   { path: "/r/", show: Request },
+  { path: "/trace", name: "Trace", show: Trace },
   { path: "/explain", name: "What if", show: Explain },
   { path: "/routes", name: "Routes", full: true, show: Routes },
   { path: "/backends", name: "Backends", full: true, show: Backends },

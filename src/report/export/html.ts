@@ -5,7 +5,7 @@
 import { createHash } from "node:crypto";
 import { packageVersion } from "../../base/build-info.ts";
 import { counted } from "../../base/counted.ts";
-import { type Detail, detailOf } from "../detail.ts";
+import { type Detail, detailOf, tellingMode } from "../detail.ts";
 import { READINGS } from "../formats.ts";
 import { outcomeOf } from "../outcome.ts";
 import type { Row } from "../rows.ts";
@@ -30,9 +30,7 @@ export function htmlPage(rows: readonly Row[]): string {
     outcome: outcomeOf(rows),
     tree: treeLines(rows.map(({ event }) => event)),
     detailOf(row) {
-      // A snapshot shows what changed since the previous one, any other event itself.
-      const detail =
-        known.get(row) ?? detailOf(row, row.message.requestState === undefined ? "raw" : "diff", READINGS.yaml);
+      const detail = known.get(row) ?? detailOf(row, tellingMode(row), READINGS.yaml);
       known.set(row, detail);
       return detail;
     },
