@@ -1,7 +1,11 @@
 import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import type { AdminAnswers } from "../src/admin/plane/answers.ts";
-import { AskError, ask, type Question } from "./ask.ts";
+import { type AskError, ask, type Question } from "./ask.ts";
+import { repeat } from "./poll.ts";
+
+/** Milliseconds until a question is asked again whose problem may pass. */
+const PAUSE = 1000;
 
 /** Until the gateway has answered, the answer to the question before. */
 interface Answered<T> {
@@ -10,7 +14,10 @@ interface Answered<T> {
   readonly problem: AskError | undefined;
 }
 
-/** Asks once while the component is there, and afresh when `key` changes: it stands for the question. For what changes, see `usePoll`. */
+/**
+ * Asks while the component is there until there is an answer or a problem that does not pass, and afresh when `key` changes: it stands for the
+ * question. For what changes, see `usePoll`.
+ */
 export function useAnswer<Endpoint extends keyof AdminAnswers>(
   endpoint: Endpoint,
   question: Question,
@@ -24,18 +31,15 @@ export function useOnce<T>(key: string, get: (signal: AbortSignal) => Promise<T>
   const state = useSignal<Answered<T>>(NONE);
   useEffect(() => {
     const stop = new AbortController();
-    get(stop.signal).then(
-      (answer) => {
-        if (!stop.signal.aborted) state.value = { answer, problem: undefined };
-      },
-      (error: unknown) => {
-        if (stop.signal.aborted) return;
-        const about = error instanceof AskError ? error.about : undefined;
-        // Nothing asks again by itself.
-        const problem = new AskError(error instanceof Error ? error.message : String(error), false, about);
-        state.value = { answer: undefined, problem };
-      },
-    );
+    const turn = async (signal: AbortSignal): Promise<"last"> => {
+      const answer = await get(signal);
+      if (!signal.aborted) state.value = { answer, problem: undefined };
+      return "last";
+    };
+    const failed = (problem: AskError | undefined): void => {
+      if (problem !== undefined) state.value = { answer: undefined, problem };
+    };
+    void repeat(PAUSE, turn, failed, stop.signal);
     return () => stop.abort();
   }, [key]);
   return state.value;

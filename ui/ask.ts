@@ -1,4 +1,5 @@
 /** Questions to the admin server that this page comes from. */
+import { signal as stateOf } from "@preact/signals";
 import { TraceTextParser } from "../src/admin/client/sse.ts";
 import { type AdminAnswers, isAnswer, queryOf } from "../src/admin/plane/answers.ts";
 import { type Fields, fieldsOf, jsonOf } from "../src/base/fields.ts";
@@ -27,6 +28,12 @@ export interface Question {
   readonly body?: object;
   readonly signal?: AbortSignal;
 }
+
+/** Milliseconds after which a page says that it waits for an answer. Sooner, the words would only flicker. */
+const SHORT = 400;
+
+/** How many questions have waited longer for their answers. */
+export const waiting = stateOf(0);
 
 /**
  * The answer of an endpoint. Paths are relative to the page, so that it also works behind a route with a prefix.
@@ -90,15 +97,20 @@ async function* eventsIn(texts: ReadableStream<string>, signal: AbortSignal): As
 }
 
 /** The whole response. Throws AskError without one. */
-function receive(
+async function receive(
   path: string,
   init: RequestInit,
   signal: AbortSignal | undefined,
 ): Promise<{ readonly status: number; readonly text: string }> {
-  return reached(signal, async () => {
-    const response = await fetch(path, signal === undefined ? init : { ...init, signal });
-    return { status: response.status, text: await response.text() };
-  });
+  const answered = waitLong();
+  try {
+    return await reached(signal, async () => {
+      const response = await fetch(path, signal === undefined ? init : { ...init, signal });
+      return { status: response.status, text: await response.text() };
+    });
+  } finally {
+    answered();
+  }
 }
 
 /** What the gateway sends. Throws AskError if the connection fails; the reason of `signal` once that is aborted. */
@@ -110,6 +122,19 @@ async function reached<T>(signal: AbortSignal | undefined, receiving: () => Prom
     if (cause instanceof AskError) throw cause;
     throw new AskError(`The gateway does not answer: ${cause instanceof Error ? cause.message : cause}`, true);
   }
+}
+
+/** Counts a question in `waiting` once it takes long, until the result is called. */
+function waitLong(): () => void {
+  let counted = 0;
+  const timer = setTimeout(() => {
+    counted = 1;
+    waiting.value++;
+  }, SHORT);
+  return () => {
+    clearTimeout(timer);
+    waiting.value -= counted;
+  };
 }
 
 /** What an `ExplainRefusal` says, with its hint. */

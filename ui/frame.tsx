@@ -1,4 +1,5 @@
 import type { VNode } from "preact";
+import { waiting } from "./ask.ts";
 import { PAGES, type Page } from "./pages/pages.ts";
 import { place } from "./place.ts";
 
@@ -23,6 +24,9 @@ export function Frame(): VNode {
             ),
           )}
         </nav>
+        <span role="status" class="quiet">
+          {waiting.value === 0 ? "" : "waiting for the gateway…"}
+        </span>
       </header>
       <main class={page?.full === true ? "full" : ""}>
         {page === undefined ? <p class="problem">There is no page {at.path}.</p> : shown(page)}

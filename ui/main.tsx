@@ -4,4 +4,8 @@ import { followAddress } from "./place.ts";
 
 followAddress();
 const root = document.querySelector("#app");
-if (root !== null) render(<Frame />, root);
+if (root !== null) {
+  // Preact leaves what it has not made.
+  root.replaceChildren();
+  render(<Frame />, root);
+}

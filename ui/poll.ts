@@ -9,12 +9,7 @@ const LONGEST_PAUSE = 8000;
  * `pause` milliseconds after the one before it has been answered. `problem` is told why there is no answer, and undefined once there is one; it ends
  * with an error that does not pass.
  */
-export function usePoll(
-  key: string,
-  pause: number,
-  turn: (signal: AbortSignal) => Promise<void>,
-  problem: (error: AskError | undefined) => void,
-): void {
+export function usePoll(key: string, pause: number, turn: Turn, problem: (error: AskError | undefined) => void): void {
   useEffect(() => {
     const stop = new AbortController();
     void repeat(pause, turn, problem, stop.signal);
@@ -22,17 +17,22 @@ export function usePoll(
   }, [key]);
 }
 
-async function repeat(
+/** One question. It resolves with `last` if no other follows. */
+type Turn = (signal: AbortSignal) => Promise<"last" | undefined>;
+
+/** As `usePoll`, until a turn says that it was the last or `signal` aborts. */
+export async function repeat(
   usual: number,
-  turn: (signal: AbortSignal) => Promise<void>,
+  turn: Turn,
   problem: (error: AskError | undefined) => void,
   signal: AbortSignal,
 ): Promise<void> {
   let pause = usual;
   while (!signal.aborted) {
     try {
-      await turn(signal);
+      const which = await turn(signal);
       problem(undefined);
+      if (which === "last") return;
       pause = usual;
     } catch (error) {
       if (signal.aborted) return;

@@ -190,6 +190,8 @@ export interface Listener {
   readonly origin?: Origin;
   readonly policies: PolicySet;
   readonly sources?: PolicySources;
+  /** Where policies were written that others replace here. */
+  readonly replaced?: PolicySources;
   readonly routes: readonly Route[];
   /** Routes of TCP, TLS and UDP: of those for one name the first is used. */
   readonly tcpRoutes: readonly TcpRoute[];
@@ -212,6 +214,8 @@ export interface Route {
   readonly policies: PolicySet;
   /** Where policies were written; absent kinds: at the route itself, in `policies`. */
   readonly sources?: PolicySources;
+  /** Where policies were written that others replace here. */
+  readonly replaced?: PolicySources;
   /** The policies written on the route itself, for the dump; absent: all. */
   readonly inline?: PolicySet;
   readonly backends: readonly RouteBackend[];
@@ -246,6 +250,8 @@ export interface RouteBackend {
   readonly policies: PolicySet;
   /** Where policies were written; absent kinds: here, in `policies`. */
   readonly sources?: PolicySources;
+  /** Where policies were written that others replace here. */
+  readonly replaced?: PolicySources;
   /** The policies written here, for the dump; absent: all. */
   readonly inline?: PolicySet;
 }
@@ -280,6 +286,8 @@ export interface Backend {
   readonly policies: PolicySet;
   /** Where policies were written; absent kinds: here, in `policies`. */
   readonly sources?: PolicySources;
+  /** Where policies were written that others replace here. */
+  readonly replaced?: PolicySources;
   /** The policies written here, for the dump; absent: all. */
   readonly inline?: PolicySet;
 }

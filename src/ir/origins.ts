@@ -38,10 +38,12 @@ export const NO_PHASES: PhaseLevels = { gateway: NO_LEVEL, route: NO_LEVEL, back
 export type PolicyOrigins = { readonly [Kind in SetKey]?: readonly Origin[] };
 
 /** What has policies. */
-interface Holder {
+export interface Holder {
   readonly policies: PolicySet;
   /** Absent kinds are written at the holder itself. */
   readonly sources?: PolicySources;
+  /** Of policies of other levels that have no effect here. */
+  readonly replaced?: PolicySources;
 }
 
 /** What sources name. */
@@ -53,6 +55,12 @@ export interface Containers {
 interface Container {
   readonly key: string;
   readonly origin?: Origin;
+}
+
+/** What is around a holder, and the field of it in which the holder's own policies are written. */
+export interface Around {
+  readonly origin: Origin | undefined;
+  readonly own: Path;
 }
 
 /** Policies that are written at one place. `source`: where the policy in a field is, absent for the holder itself. */
@@ -75,7 +83,10 @@ function whole(set: PolicySet, kind: SetKey, source: PolicySource): PolicySource
  * What a holder has of its policies: also the sources of the kinds that are not only written at itself, and as `inline`, for the dump,
  * those that are, unless they are all.
  */
-export function recorded({ set, sources }: PolicyLevel, written = set): Holder & { readonly inline?: PolicySet } {
+export function recorded(
+  { set, sources, replaced }: PolicyLevel,
+  written = set,
+): Holder & { readonly inline?: PolicySet } {
   const elsewhere = kindsOf(set).flatMap((kind) => {
     const { [kind]: list = [] } = sources;
     return list.some((source) => source.in !== undefined || source.at !== undefined) ? [[kind, list]] : [];
@@ -85,6 +96,7 @@ export function recorded({ set, sources }: PolicyLevel, written = set): Holder &
   return {
     policies: set,
     ...(elsewhere.length > 0 && { sources: Object.fromEntries(elsewhere) }),
+    ...(replaced && { replaced }),
     ...(!isAll && { inline: written }),
   };
 }
@@ -94,26 +106,15 @@ export function recorded({ set, sources }: PolicyLevel, written = set): Holder &
  * by the number of named backends and of `policies[]`. Kinds whose origin is unknown are left out.
  */
 export function originsOf(
-  { policies, sources = {} }: Holder,
+  holder: Holder,
   around: Origin | undefined,
   own: Path,
-  { backends, targeted }: Containers,
+  containers: Containers,
 ): PolicyOrigins {
-  const find = (kind: SetKey, { in: container, at }: PolicySource): Origin | undefined => {
-    if (container === undefined) return below(around, at ?? [...own, writtenKind(kind)]);
-    if ("kind" in container) return { object: container, path: at ?? [] };
-    if ("backend" in container) {
-      const backend = backends.find(({ key }) => key === container.backend);
-      return below(backend?.origin, at ?? ["policies", writtenKind(kind)]);
-    }
-    const entry = targeted.find(({ key, name }) => name !== null && key === container.policy);
-    return below(entry?.origin, at ?? ["policy", writtenKind(kind)]);
-  };
   return Object.fromEntries(
-    kindsOf(policies).flatMap((kind) => {
-      const list = sources[kind] ?? [whole(policies, kind, {})];
-      const origins = list.flatMap((source) => {
-        const origin = find(kind, source);
+    kindsOf(holder.policies).flatMap((kind) => {
+      const origins = sourcesOf(kind, holder).flatMap((source) => {
+        const origin = originOf(kind, source, { origin: around, own }, containers);
         if (origin === undefined) return [];
         if (source.rules === undefined) return [origin];
         return Array.from({ length: source.rules }, (_, i) => ({ ...origin, path: [...origin.path, "rules", i] }));
@@ -121,6 +122,28 @@ export function originsOf(
       return origins.length === 0 ? [] : [[kind, origins]];
     }),
   );
+}
+
+/** Where the policy of a kind, or rules of it, are written. */
+export function sourcesOf(kind: SetKey, { policies, sources }: Holder): readonly PolicySource[] {
+  return sources?.[kind] ?? [whole(policies, kind, {})];
+}
+
+/** The origin of a source; undefined if it is unknown. */
+export function originOf(
+  kind: SetKey,
+  { in: container, at }: PolicySource,
+  { origin, own }: Around,
+  { backends, targeted }: Containers,
+): Origin | undefined {
+  if (container === undefined) return below(origin, at ?? [...own, writtenKind(kind)]);
+  if ("kind" in container) return { object: container, path: at ?? [] };
+  if ("backend" in container) {
+    const backend = backends.find(({ key }) => key === container.backend);
+    return below(backend?.origin, at ?? ["policies", writtenKind(kind)]);
+  }
+  const entry = targeted.find(({ key, name }) => name !== null && key === container.policy);
+  return below(entry?.origin, at ?? ["policy", writtenKind(kind)]);
 }
 
 /** Where a backend of a route is written: its field `at`, by default the entry at `index` of the backends. */

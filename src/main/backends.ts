@@ -39,17 +39,27 @@ export class BackendViews {
 
   list({ find, failing = false, limit }: BackendsQuery): BackendsAnswer {
     const found = this.#entries().filter((entry) => {
-      if (failing && !entry.endpoints.some(({ state }) => isFailing(state))) return false;
+      if (failing && !entry.endpoints.some(({ view }) => isFailing(view))) return false;
       if (find === undefined || entry.key.includes(find) || entry.name.includes(find)) return true;
-      return entry.endpoints.some(({ addresses }) => addresses.some((address) => address.includes(find)));
+      return entry.endpoints.some(({ view }) => view.addresses.some((address) => address.includes(find)));
     });
     const backends = { total: found.length, shown: found.slice(0, limit).map((entry) => this.#view(entry, IN_LIST)) };
     return { generation: this.#live.generation, backends };
   }
 
   one(key: string): BackendView | undefined {
-    const entry = this.#entries().find((each) => each.key === key);
+    const entry = this.#entry(key);
     return entry && this.#view(entry, ALONE);
+  }
+
+  /** The keys of its endpoints that workers know, those that get no requests first, and how many endpoints it has. */
+  endpointsOf(key: string): { readonly keys: readonly string[]; readonly total: number } | undefined {
+    const endpoints = this.#entry(key)?.endpoints;
+    return endpoints && { keys: failingFirst(endpoints).flatMap(({ keys }) => keys), total: endpoints.length };
+  }
+
+  #entry(key: string): Entry | undefined {
+    return this.#entries().find((each) => each.key === key);
   }
 
   /** A target that routes of several listeners share is one entry. */
@@ -83,17 +93,21 @@ export class BackendViews {
     return { key, name: serviceKey(service), kind: "service", origin: undefined, endpoints, uses, counted };
   }
 
-  #workloads(service: Service): EndpointView[] {
-    return this.#endpoints.ofService(service).map((seen) => ({
-      ...this.#endpoint(seen),
-      workload: workloadOf(seen),
-      ...(seen.workload.status === "unhealthy" && seen.rank === undefined && { state: "notReady" as const }),
-    }));
+  #workloads(service: Service): EntryEndpoint[] {
+    return this.#endpoints.ofService(service).map((seen) => {
+      const { keys, view } = this.#endpoint(seen);
+      const isNotReady = seen.workload.status === "unhealthy" && seen.rank === undefined;
+      return { keys, view: { ...view, workload: workloadOf(seen), ...(isNotReady && { state: "notReady" }) } };
+    });
   }
 
-  #endpoint({ addresses, capacity, stats: all }: SeenEndpoint): EndpointView {
+  #endpoint(seen: SeenEndpoint): EntryEndpoint {
+    const keys = seen.stats.map(({ key }) => key);
+    return { keys, view: this.#endpointView(seen, this.#live.history.of(keys)) };
+  }
+
+  #endpointView({ addresses, capacity, stats: all }: SeenEndpoint, changes: EndpointView["changes"]): EndpointView {
     const stats = combined(all);
-    const changes = this.#live.history.of(all.map(({ key }) => key));
     const { evictedMs = null, check, pool, limits } = stats ?? {};
     const eviction = changes.find(({ state }) => state === "evicted");
     return {
@@ -124,8 +138,6 @@ export class BackendViews {
 
   #view({ key, name, kind, origin, endpoints, uses, counted }: Entry, bounds: Bounds): BackendView {
     const { locate, calls } = this.#live;
-    const failing = endpoints.filter(({ state }) => isFailing(state));
-    const others = endpoints.filter(({ state }) => !isFailing(state));
     const routes = uses.map(({ route, weight, origin }) => ({
       key: route.key,
       name: `${route.namespace}/${route.name}`,
@@ -141,8 +153,11 @@ export class BackendViews {
         kind,
         ...(origin && { origin }),
         requests: counted.reduce((sum, each) => sum + (calls.get(each) ?? 0), 0),
-        failing: failing.length,
-        endpoints: shortened([...failing, ...others], bounds.endpoints),
+        failing: endpoints.filter(({ view }) => isFailing(view)).length,
+        endpoints: shortened(
+          failingFirst(endpoints).map(({ view }) => view),
+          bounds.endpoints,
+        ),
         routes: { total, shown: shown.map((route) => withPlace(route, locate)) },
       },
       locate,
@@ -153,10 +168,16 @@ export class BackendViews {
 /** A backend or service, before its lists are shortened and its places are looked up. */
 interface Entry extends Pick<BackendView, "key" | "name" | "kind"> {
   readonly origin: BackendView["origin"];
-  readonly endpoints: readonly EndpointView[];
+  readonly endpoints: readonly EntryEndpoint[];
   readonly uses: readonly BackendUse[];
   /** The keys under which its requests are counted. */
   readonly counted: readonly string[];
+}
+
+interface EntryEndpoint {
+  /** Of the endpoints of workers that are shown as this one: one for each way to connect. */
+  readonly keys: readonly string[];
+  readonly view: EndpointView;
 }
 
 function stateOf(stats: EndpointStats | undefined): EndpointView["state"] {
@@ -166,7 +187,11 @@ function stateOf(stats: EndpointStats | undefined): EndpointView["state"] {
   return stats.check !== null && stats.check.healthy === undefined ? "pending" : "healthy";
 }
 
-function isFailing(state: EndpointView["state"]): boolean {
+function failingFirst(endpoints: readonly EntryEndpoint[]): readonly EntryEndpoint[] {
+  return endpoints.toSorted((a, b) => Number(isFailing(b.view)) - Number(isFailing(a.view)));
+}
+
+function isFailing({ state }: EndpointView): boolean {
   return state === "evicted" || state === "unhealthy" || state === "notReady";
 }
 

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { memoryReport, type NamedThreadMemory } from "../admin/memory.ts";
-import type { Overview, RoutesAnswer } from "../admin/plane/answers.ts";
-import type { BackendsAnswer, BackendView } from "../admin/plane/backends.ts";
+import type { Overview, RoutesAnswer, RouteView } from "../admin/plane/answers.ts";
+import type { BackendsAnswer, BackendView, ProbeAnswer } from "../admin/plane/backends.ts";
 import type { ConfigStatus } from "../admin/plane/config-status.ts";
 import { AdminBadRequest, AdminGone, type AdminPlane, AdminUnavailable } from "../admin/plane/plane.ts";
 import { mergeCpuProfiles } from "../admin/pprof/cpu.ts";
@@ -38,6 +38,7 @@ import { fingerprintOf } from "./fingerprint.ts";
 import { certificateMetrics, documentMetrics, endpointMetrics } from "./gateway-metrics.ts";
 import type { Impacts } from "./impacts.ts";
 import { overviewOf } from "./overview.ts";
+import { Probes } from "./probes.ts";
 import { RouteLists } from "./route-list.ts";
 import type { TrafficHistory } from "./traffic-history.ts";
 import { versionInfo } from "./version.ts";
@@ -75,6 +76,13 @@ export function makePlane(gateway: PlaneSource): AdminPlane {
   const startFilter = gateway.logFilter;
   const hidden = sensitiveHeaders(settings.sensitiveHeaders);
   const routeLists = new RouteLists();
+  const probes = new Probes(supervisor);
+  const routesInEffect = async () => {
+    const { configuration, status } = gateway;
+    const { generation } = status;
+    const list = await routeLists.of(configuration);
+    return { list, source: { generation, counted: supervisor, locate: locateIn(generation, gateway), hidden } };
+  };
   let profiles = 0;
   let comparing = false;
   return {
@@ -86,12 +94,13 @@ export function makePlane(gateway: PlaneSource): AdminPlane {
       const find = records && ((query: RecordQuery) => located(records.find(query), gateway));
       return redactAll(overviewOf(gateway, version, find)) as Overview;
     },
-    async routes(question) {
-      const { configuration, status } = gateway;
-      const { generation } = status;
-      const list = await routeLists.of(configuration);
-      const locate = locateIn(generation, gateway);
-      return redactAll(list.page(question, { generation, counted: supervisor, locate, hidden })) as RoutesAnswer;
+    routes: async (question) => {
+      const { list, source } = await routesInEffect();
+      return redactAll(list.page(question, source)) as RoutesAnswer;
+    },
+    route: async (key) => {
+      const { list, source } = await routesInEffect();
+      return redactAll(list.one(key, source)) as RouteView | undefined;
     },
     pending: () => gateway.pending,
     logFilter: () => gateway.logFilter,
@@ -173,6 +182,12 @@ export function makePlane(gateway: PlaneSource): AdminPlane {
     },
     backends: async (query) => redactAll((await backendViews(gateway)).list(query)) as BackendsAnswer,
     backend: async (key) => redactAll((await backendViews(gateway)).one(key)) as BackendView | undefined,
+    probe: async (key) => {
+      const { keys, total } = (await backendViews(gateway)).endpointsOf(key) ?? {};
+      if (keys === undefined || total === undefined) return undefined;
+      const probed = await probes.of(keys);
+      return redactAll({ key, endpoints: total, probes: probed }) as ProbeAnswer;
+    },
     async configDump() {
       const { ir, ...states } = await withEndpoints(gateway);
       const { locality } = states;

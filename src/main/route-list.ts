@@ -1,9 +1,9 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
-import type { RouteRow, RoutesAnswer, RoutesQuery } from "../admin/plane/answers.ts";
+import type { PlacedRoute, RouteRow, RoutesAnswer, RoutesQuery, RouteView } from "../admin/plane/answers.ts";
 import { type Locate, withPlace } from "../base/origin.ts";
 import { REDACTED, SECRET_PARAMETERS } from "../base/redaction.ts";
 import { backendName } from "../ir/backend-name.ts";
-import type { Listener, Route, RouteBackend, RouteMatch, TcpRoute, ValueMatch } from "../ir/ir.ts";
+import type { Ir, Listener, Route, RouteBackend, RouteMatch, TcpRoute, ValueMatch } from "../ir/ir.ts";
 import { groupOwner, type PackedIr, type PackedRoutes, placeAt, routeAt } from "../ir/packed-ir.ts";
 import { inPrecedence } from "../ir/route-order.ts";
 import { NO_POLICY_SET } from "../policies/merge.ts";
@@ -13,10 +13,15 @@ import { REQUEST_LABELS } from "../telemetry/metric-table.ts";
 import { Traffic } from "../telemetry/traffic.ts";
 import { type LintedRoute, lintedRoute } from "../translation/linted-route.ts";
 import { lintRoutes } from "../translation/route-lints.ts";
+import { effectivePolicies } from "./effective-policies.ts";
 import { type Counted, isFailed } from "./traffic-history.ts";
 
+/** ISO 8601: when counting began. */
+const BEGAN = new Date(performance.timeOrigin).toISOString();
 /** Milliseconds after which a list is forgotten that nobody asks for. */
 const KEPT_MS = 60_000;
+/** Places of one route that are shown. */
+const MOST_PLACES = 32;
 /** Routes that are read without a pause: 10,000 take 150 ms, and this thread has other work. */
 const BATCH = 250;
 
@@ -37,7 +42,8 @@ interface Owner {
   /** What the labels of their requests begin with. */
   readonly labels: readonly string[];
   readonly hostname: string;
-  readonly policies: Listener["policies"];
+  /** Undefined: a group. */
+  readonly listener: Listener | undefined;
   /** The routes of connections come first, then the packed ones. */
   readonly tcpRoutes: readonly TcpRoute[];
   readonly packed: PackedRoutes;
@@ -48,8 +54,12 @@ interface Entry {
   readonly owner: Owner;
   /** Among the routes of its owner. */
   readonly index: number;
+  readonly key: string;
   readonly position: number;
   readonly name: string;
+  readonly rule: string | undefined;
+  /** Names of the groups that it delegates to. */
+  readonly groups: readonly string[];
   /** What a search looks at, in lower case. */
   readonly text: string;
   readonly shadowedBy: readonly string[] | undefined;
@@ -70,14 +80,13 @@ interface Seen {
 
 type Order = NonNullable<RoutesQuery["sort"]>;
 
-const COMPARE: { readonly [Each in Order]: ((a: Seen, b: Seen) => number) | undefined } = {
-  precedence: undefined,
-  name: ({ entry: a }, { entry: b }) => (a.name < b.name ? -1 : a.name > b.name ? 1 : 0),
-  requests: (a, b) => (b.traffic?.requests ?? 0) - (a.traffic?.requests ?? 0),
-  errors: (a, b) => (b.traffic?.errors ?? 0) - (a.traffic?.errors ?? 0),
-  p50: (a, b) => slowness(b, 0.5) - slowness(a, 0.5),
-  p99: (a, b) => slowness(b, 0.99) - slowness(a, 0.99),
-  latest: (a, b) => (b.traffic?.latest ?? 0) - (a.traffic?.latest ?? 0),
+/** What routes are sorted by, the largest first; the others are sorted by what does not change. */
+const SORTED_BY: { readonly [Each in Order]?: (traffic: Traffic) => number | undefined } = {
+  requests: ({ requests }) => requests,
+  errors: ({ errors }) => errors,
+  p50: (traffic) => traffic.quantile(0.5),
+  p99: (traffic) => traffic.quantile(0.99),
+  latest: ({ latest }) => latest,
 };
 
 /** The list of one configuration at a time: made when somebody asks, and forgotten when nobody has for a minute. */
@@ -97,13 +106,18 @@ export class RouteLists {
 
 /** All routes of a configuration in the order in which they get requests, with what depends on nothing but the configuration. */
 class RouteList {
+  readonly #frame: Ir;
+  /** Keys of the backends that routes name. */
+  readonly #named: ReadonlySet<string>;
   readonly #entries: readonly Entry[];
   /** By labels. */
   readonly #counted: ReadonlyMap<string, CountedRoutes>;
   /** The number of the routes that a series counts for: joining its labels each time would take longer than all else. */
   readonly #numberOf = new WeakMap<readonly string[], number>();
 
-  private constructor(entries: readonly Entry[], counted: ReadonlyMap<string, CountedRoutes>) {
+  private constructor(frame: Ir, entries: readonly Entry[], counted: ReadonlyMap<string, CountedRoutes>) {
+    this.#frame = frame;
+    this.#named = new Set(frame.backends.map(({ key }) => key));
     this.#entries = entries;
     this.#counted = counted;
   }
@@ -123,7 +137,7 @@ class RouteList {
       }
       for (const entry of entriesOf(owner, routes, linted, counted)) entries.push(entry);
     }
-    return new RouteList(entries, counted);
+    return new RouteList(configuration.frame, entries, counted);
   }
 
   page(
@@ -135,30 +149,66 @@ class RouteList {
     const found = this.#entries.flatMap((entry): Seen[] =>
       entry.text.includes(wanted) ? [{ entry, traffic: traffic[entry.counted.number] }] : [],
     );
-    const compare = COMPARE[sort];
-    if (compare !== undefined) found.sort(compare);
     return {
       generation: source.generation,
-      since: new Date(performance.timeOrigin).toISOString(),
+      since: BEGAN,
       total: this.#entries.length,
       found: found.length,
-      routes: found.slice((page - 1) * limit, page * limit).map((seen) => this.#row(seen, source)),
+      routes: sorted(found, sort)
+        .slice((page - 1) * limit, page * limit)
+        .map((seen) => this.#row(seen, source)),
+    };
+  }
+
+  /** The route with this key, with its policies; undefined if there is none. */
+  one(key: string, source: RowSource): RouteView | undefined {
+    const found = this.#entries.filter((entry) => entry.key === key);
+    if (found.length === 0) return undefined;
+    const traffic = this.#traffic(source.counted);
+    const shown = found
+      .slice(0, MOST_PLACES)
+      .map((entry) => this.#placed({ entry, traffic: traffic[entry.counted.number] }, source));
+    return { generation: source.generation, since: BEGAN, places: { total: found.length, shown } };
+  }
+
+  #placed(seen: Seen, source: RowSource): PlacedRoute {
+    const { owner, index } = seen.entry;
+    const { listener } = owner;
+    const { group } = owner.of;
+    const route = routeOf(owner, index);
+    const context = { containers: this.#frame, ...source };
+    const { origin } = route;
+    const parents = group === undefined ? [] : this.#entries.filter(({ groups }) => groups.includes(group));
+    return {
+      ...this.#row(seen, source),
+      ...(group !== undefined && {
+        parents: parents.map(({ key, name, rule }) => ({ key, name, ...(rule !== undefined && { rule }) })),
+      }),
+      policies: {
+        ...(listener !== undefined && {
+          gateway: effectivePolicies("gateway", listener, { origin: listener.origin, own: ["policies"] }, context),
+        }),
+        route: "policies" in route ? effectivePolicies("route", route, { origin, own: ["policies"] }, context) : [],
+      },
+      backendPolicies: route.backends.map((backend, at) =>
+        effectivePolicies("backend", backend, { origin, own: ["backends", at, "policies"] }, context),
+      ),
     };
   }
 
   #row({ entry, traffic }: Seen, { hidden, locate }: RowSource): RouteRow {
-    const { owner, index, position, name, shadowedBy, counted } = entry;
+    const { owner, index, key, position, name, rule, shadowedBy, counted } = entry;
     const route = routeOf(owner, index);
     const [p50, p99] = [traffic?.quantile(0.5), traffic?.quantile(0.99)];
     const row: RouteRow = {
-      key: route.key,
+      key,
       name,
-      ...(route.ruleName !== undefined && { rule: route.ruleName }),
+      ...(rule !== undefined && { rule }),
       ...owner.of,
       position,
       hostnames: route.hostnames.length === 0 ? ["*"] : route.hostnames,
       matches: "matches" in route ? route.matches.map((match) => matchText(match, hidden)) : [],
-      backends: route.backends.map((backend) => ({ name: nameOfBackend(backend), weight: backend.weight })),
+      backends: route.backends.map((backend) => this.#backend(backend)),
       ...(route.origin && { origin: route.origin }),
       ...(shadowedBy && { shadowedBy }),
       requests: traffic?.requests ?? 0,
@@ -168,6 +218,13 @@ class RouteList {
       ...(counted.routes > 1 && { countedTogether: counted.routes }),
     };
     return withPlace(row, locate);
+  }
+
+  #backend(backend: RouteBackend): RouteRow["backends"][number] {
+    const { key, target, weight } = backend;
+    const shown = { name: nameOfBackend(backend), weight };
+    if (target.type === "routeGroup") return shown;
+    return { ...shown, key: target.type === "service" && !this.#named.has(key) ? `service/${target.key}` : key };
   }
 
   /** The requests by the number of their routes. */
@@ -191,19 +248,18 @@ class RouteList {
 /** In the order of the configuration, listeners first. */
 function ownersIn({ frame: { binds, routeGroups }, routes }: PackedIr): Owner[] {
   const ofListeners = binds.flatMap((bind) =>
-    bind.listeners.map(({ key, name, gatewayNamespace, gatewayName, hostname, policies, tcpRoutes }) => {
+    bind.listeners.map((listener) => {
+      const { key, name, gatewayNamespace, gatewayName, hostname, tcpRoutes } = listener;
       const of = { bind: bind.key, listener: name };
       const labels = [bind.key, `${gatewayNamespace}/${gatewayName}`, name];
-      return [key, { of, labels, hostname, policies, tcpRoutes }] as const;
+      return [key, { of, labels, hostname, listener, tcpRoutes }] as const;
     }),
   );
   const ofGroups = routeGroups.map(({ name }) => {
     // Requests of a group are counted wherever they come from.
     const labels = OF_OWNER.map(() => UNKNOWN);
-    return [
-      groupOwner(name),
-      { of: { group: name }, labels, hostname: "", policies: NO_POLICY_SET, tcpRoutes: [] },
-    ] as const;
+    const of = { group: name };
+    return [groupOwner(name), { of, labels, hostname: "", listener: undefined, tcpRoutes: [] }] as const;
   });
   const owners = new Map<string, Omit<Owner, "packed">>([...ofListeners, ...ofGroups]);
   return routes.flatMap((packed): Owner[] => {
@@ -226,17 +282,29 @@ function entriesOf(
 ): Entry[] {
   const indexes = new Map(routes.map((route, index) => [route, index]));
   const winners = new Map<AnyRoute, readonly string[]>();
-  for (const { route, code, found } of lintRoutes(owner.policies, linted, (winner) => nameOf(winner.route)))
+  for (const { route, code, found } of lintRoutes(owner.listener?.policies ?? NO_POLICY_SET, linted, (winner) =>
+    nameOf(winner.route),
+  ))
     if (code === "shadowed-route") winners.set(route, found[0]);
   return inPrecedence(routes).map((route, place) => {
-    const labels = seriesKey([...owner.labels, nameOf(route), route.ruleName ?? UNKNOWN]);
-    const known = counted.get(labels) ?? { number: counted.size, routes: 0 };
-    counted.set(labels, known);
-    known.routes++;
-    const text = searchText(owner, route);
+    const { key, ruleName: rule } = route;
     const name = nameOf(route);
-    const shadowedBy = winners.get(route);
-    return { owner, index: indexes.get(route) ?? 0, position: place + 1, name, text, shadowedBy, counted: known };
+    const labels = seriesKey([...owner.labels, name, rule ?? UNKNOWN]);
+    const counts = counted.get(labels) ?? { number: counted.size, routes: 0 };
+    counted.set(labels, counts);
+    counts.routes++;
+    return {
+      owner,
+      index: indexes.get(route) ?? 0,
+      key,
+      position: place + 1,
+      name,
+      rule,
+      groups: route.backends.flatMap(({ target }) => (target.type === "routeGroup" ? [target.name] : [])),
+      text: searchText(owner, route),
+      shadowedBy: winners.get(route),
+      counted: counts,
+    };
   });
 }
 
@@ -246,8 +314,17 @@ const NONE = -1;
 const OF_OWNER = (["bind", "gateway", "listener"] as const).map((label) => REQUEST_LABELS.indexOf(label));
 const OF_ROUTE = (["route", "route_rule"] as const).map((label) => REQUEST_LABELS.indexOf(label));
 
-function slowness({ traffic }: Seen, share: number): number {
-  return traffic?.quantile(share) ?? -1;
+/** Those that are equal stay in the order of precedence. */
+function sorted(list: readonly Seen[], order: Order): readonly Seen[] {
+  if (order === "name")
+    return list.toSorted(({ entry: a }, { entry: b }) => (a.name < b.name ? -1 : a.name > b.name ? 1 : 0));
+  const value = SORTED_BY[order];
+  if (value === undefined) return list;
+  // Once for each, because comparing computes quantiles often.
+  return list
+    .map((seen) => ({ seen, value: (seen.traffic && value(seen.traffic)) ?? -1 }))
+    .sort((a, b) => b.value - a.value)
+    .map(({ seen }) => seen);
 }
 
 function nameOf({ namespace, name }: AnyRoute): string {

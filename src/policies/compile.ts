@@ -171,14 +171,20 @@ const RUNNABLE: { readonly [Key in RequestPolicyKey]: Policy<Key, PolicyConfig<K
   ...SHADOWS,
 };
 
+/** A shadow policy runs before the enforced one of its kind. */
+export function withShadows(order: readonly RequestPolicyKind[]): readonly RequestPolicyKey[] {
+  return order.flatMap((kind): RequestPolicyKey[] => (isShadowable(kind) ? [shadowKey(kind), kind] : [kind]));
+}
+
 /** The created policies that have `hook`, in the given order. */
 function select(
   order: readonly RequestPolicyKind[],
   created: ReadonlyMap<RequestPolicyKey, CompiledPolicy>,
   hook: "onRequest" | "onResponse",
 ): readonly CompiledPolicy[] {
-  const keys = order.flatMap((kind): RequestPolicyKey[] => (isShadowable(kind) ? [shadowKey(kind), kind] : [kind]));
-  const policies = keys.map((key) => created.get(key)).filter((policy) => policy !== undefined);
+  const policies = withShadows(order)
+    .map((key) => created.get(key))
+    .filter((policy) => policy !== undefined);
   const running = policies.filter((policy) => policy[hook] !== undefined);
   return running.length === 0 ? NOTHING : running;
 }

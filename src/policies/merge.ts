@@ -9,6 +9,8 @@ export const NO_POLICY_SET: PolicySet = Object.freeze({});
 export interface Level<Source> {
   readonly set: PolicySet;
   readonly sources: Sources<Source>;
+  /** Where those were written that have no effect because of another level, the outermost first. */
+  readonly replaced?: Sources<Source>;
 }
 
 /** One for each key; of a kind that levels add up, such as `authorization`, one for each level that has it, the outermost first. */
@@ -26,30 +28,40 @@ export function mergeLevels<Source>(...levels: readonly Level<Source>[]): Level<
   return others.reduce<Level<Source>>(mergeTwo, only);
 }
 
+type Merged<Source> = { -readonly [Key in SetKey]?: readonly Source[] | undefined };
+
 interface Merging<Source> {
   readonly set: { -readonly [Key in SetKey]?: PolicyConfig<Key> | undefined };
-  readonly sources: { -readonly [Key in SetKey]?: readonly Source[] | undefined };
+  readonly sources: Merged<Source>;
 }
 
 function mergeTwo<Source>(outer: Level<Source>, inner: Level<Source>): Level<Source> {
   const merged: Merging<Source> = { set: { ...outer.set }, sources: { ...outer.sources } };
-  for (const kind of kindsOf(inner.set)) mergeKind(kind, merged, inner);
-  return merged;
+  const replaced: Merged<Source> = { ...outer.replaced };
+  for (const kind of kindsOf(inner.set)) {
+    const lost = [...mergeKind(kind, merged, inner), ...(inner.replaced?.[kind] ?? [])];
+    if (lost.length > 0) replaced[kind] = [...(replaced[kind] ?? []), ...lost];
+  }
+  return Object.keys(replaced).length === 0 ? merged : { ...merged, replaced };
 }
 
+/** Returns where the one of both was written that has no effect now. */
 function mergeKind<Kind extends SetKey, Source>(
   kind: Kind,
   { set, sources }: Merging<Source>,
   inner: Level<Source>,
-): void {
+): readonly Source[] {
   const outer = set[kind];
   const own = inner.set[kind];
-  if (own === undefined) return;
+  if (own === undefined) return [];
   const result = outer === undefined ? own : KINDS[kind].merge(outer, own);
-  if (result === outer) return;
-  set[kind] = result;
   const { [kind]: written } = inner.sources;
-  if (written !== undefined) sources[kind] = result === own ? written : [...(sources[kind] ?? []), ...written];
+  if (result === outer) return written ?? [];
+  set[kind] = result;
+  const { [kind]: before = [] } = sources;
+  const isReplaced = result === own;
+  if (written !== undefined) sources[kind] = isReplaced ? written : [...before, ...written];
+  return isReplaced ? before : [];
 }
 
 /** The keys that a set has: its kinds, and those of its shadow policies. */

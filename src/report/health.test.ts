@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { changeText, whyText } from "./health.ts";
+import { changeText, foundText, sentText, whyText } from "./health.ts";
 
 const at = Date.UTC(2026, 1, 3, 4, 5, 6);
 const cause = { consecutiveFailures: 5, health: 0.1 };
@@ -16,4 +16,15 @@ test("a change of health says what happened", () => {
   assert.equal(changeText({ at, state: "evicted", forMs: 30_000, cause }), "evicted for 30.0s, failures in a row: 5");
   assert.equal(changeText({ at, state: "unhealthy", reason: "status 503" }), "unhealthy: status 503");
   assert.equal(changeText({ at, state: "healthy" }), "healthy");
+});
+
+test("a probe says what it sent and what came back", () => {
+  assert.equal(sentText({ type: "http", path: "/healthz" }), "GET /healthz");
+  assert.equal(sentText({ type: "http", path: "/", host: "a.example" }), "GET / for a.example");
+  assert.equal(sentText({ type: "grpc", service: "shop.Cart" }), "grpc.health.v1.Health/Check of shop.Cart");
+  const probe = { address: "10.0.0.7:80", sent: { type: "tcp" }, duration: 1 } as const;
+  assert.equal(foundText({ ...probe, healthy: false, status: 503, reason: "status 503" }), "status 503");
+  assert.equal(foundText({ ...probe, healthy: true, status: "SERVING" }), "SERVING");
+  assert.equal(foundText({ ...probe, healthy: true }), "connected");
+  assert.equal(foundText({ ...probe, healthy: false, reason: "connect ECONNREFUSED" }), "connect ECONNREFUSED");
 });

@@ -1,5 +1,6 @@
 /** The health of endpoints as people read it, on a terminal or a page. */
 import type { EvictionCause, HealthChange } from "../telemetry/health-history.ts";
+import type { ProbeResult, ProbeSent } from "../telemetry/probe-result.ts";
 import { durationText } from "./recorded.ts";
 
 /** What is known of an endpoint that gets no requests. */
@@ -27,6 +28,29 @@ export function changeText(change: HealthChange): string {
       return "healthy";
   }
 }
+
+/** What a probe sent: `GET /healthz`. */
+export function sentText(sent: ProbeSent): string {
+  switch (sent.type) {
+    case "http":
+      return `GET ${sent.path}${sent.host === undefined ? "" : ` for ${sent.host}`}`;
+    case "grpc":
+      return `grpc.health.v1.Health/Check${sent.service === "" ? "" : ` of ${sent.service}`}`;
+    case "tcp":
+      return "a connection";
+    case "tls":
+      return "a TLS handshake";
+  }
+}
+
+/** What came back of a probe: `status 503`; that a connection was made or why not, if no status came. */
+export function foundText({ status, healthy, reason = "" }: ProbeResult): string {
+  if (status === undefined) return healthy ? "connected" : reason;
+  return typeof status === "number" ? `status ${status}` : status;
+}
+
+/** Why a probe has no results. */
+export const NOTHING_PROBED = "no endpoint to probe: no route leads to one, or the configuration names none";
 
 /** The time of day in UTC, as in logs; `at`: ms since the epoch. */
 export function timeText(at: number): string {

@@ -13,6 +13,7 @@ import type { DrainStep } from "../proxy/ports/drain.ts";
 import type { ExpressionLimits } from "../proxy/services/expression-shares.ts";
 import type { SeriesNotice } from "../telemetry/metrics.ts";
 import type { Chunk } from "../telemetry/otlp/messages.ts";
+import type { ProbeResult } from "../telemetry/probe-result.ts";
 import type { LoggedReasons } from "../telemetry/settings.ts";
 import type { ThreadMemory } from "../telemetry/thread-memory.ts";
 import type { TraceFilter } from "../trace/filter.ts";
@@ -101,6 +102,8 @@ interface Commands {
   logFilter: { args: { filter: string } };
   /** All, or those with these keys. */
   endpoints: { args: { keys?: readonly string[] | undefined }; reply: readonly EndpointStats[] };
+  /** Probes those of these endpoints that the worker knows, once. */
+  probe: { args: { keys: readonly string[] }; reply: readonly ProbeResult[] };
   /** Calls by the key of the backend. */
   calls: { args: undefined; reply: ReadonlyMap<string, BackendCalls> };
   /** Requests and connections in progress, for display. */

@@ -23,6 +23,7 @@ import { SampleRing } from "../recorder/sample-ring.ts";
 import { HealthHistory } from "../telemetry/health-history.ts";
 import { type MetricsSnapshot, mergeSnapshots, type RequestVisitor } from "../telemetry/metrics.ts";
 import type { Chunk } from "../telemetry/otlp/messages.ts";
+import type { ProbeResult } from "../telemetry/probe-result.ts";
 import { EndedSeries } from "../telemetry/traffic.ts";
 import type { WorkerState } from "../telemetry/worker-state.ts";
 import { TICKET_PERIOD_MS, TicketSecrets } from "../tls/ticket-keys.ts";
@@ -260,6 +261,13 @@ export class Supervisor implements WorkerEvents {
       }
     });
     return merged;
+  }
+
+  /** Has one worker probe these endpoints once. @throws Error if none serves, or if it ends meanwhile */
+  async probe(keys: readonly string[]): Promise<readonly ProbeResult[]> {
+    const [worker] = this.workers;
+    if (worker === undefined) throw new Error("no worker serves now");
+    return await worker.call("probe", { keys });
   }
 
   /** Calls by the key of the backend, summed over workers. */

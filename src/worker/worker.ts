@@ -215,6 +215,7 @@ function main(port: NonNullable<typeof parentPort>, options: WorkerOptions): voi
       output.filter = parseLogFilter(filter);
     },
     endpoints: ({ keys }) => endpoints.stats(keys),
+    probe: ({ keys }) => checks.probe(endpoints.withKeys(keys)),
     calls: () => endpoints.calls,
     tasks: () => plane.tasks(),
     memory: () => readThreadMemory(),

@@ -61,7 +61,7 @@ export class Chromium implements AsyncDisposable {
   }
 
   async page(url = "about:blank"): Promise<Page> {
-    const { targetId } = await this.#send("Target.createTarget", { url });
+    const { targetId } = await this.#send("Target.createTarget", { url, newWindow: true });
     const { sessionId } = await this.#send("Target.attachToTarget", { targetId, flatten: true });
     const messages: string[] = [];
     const requests: string[] = [];

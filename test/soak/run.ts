@@ -48,7 +48,7 @@ const replaceEveryMs = Math.max(8000, totalMs / 40);
 
 const launch = {
   env: {
-    NODE_OPTIONS: `${process.env.NODE_OPTIONS ?? ""} --import ${pathToFileURL(`${appRoot}test/soak/killable.ts`).href}`,
+    NODE_OPTIONS: `${process.env.NODE_OPTIONS ?? ""} --import ${pathToFileURL(`${appRoot}test/helpers/killable.ts`).href}`,
   },
 };
 const backends = await startBackends();

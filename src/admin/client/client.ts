@@ -11,8 +11,9 @@ import {
   type RequestsQuery,
   type RoutesAnswer,
   type RoutesQuery,
+  type RouteView,
 } from "../plane/answers.ts";
-import type { BackendsAnswer, BackendsQuery } from "../plane/backends.ts";
+import type { BackendsAnswer, BackendsQuery, ProbeAnswer } from "../plane/backends.ts";
 import type { ConfigStatus } from "../plane/config-status.ts";
 import {
   type AdminAddress,
@@ -113,6 +114,11 @@ export class AdminClient {
     return this.#answer("/routes", await this.#json(withQuery("/routes", queryOf(query)), options));
   }
 
+  /** The route with this key, and the policies in effect for it. */
+  async route(key: string, options: CallOptions = {}): Promise<RouteView> {
+    return this.#answer("/routes/", await this.#json(`/routes/${encodeURIComponent(key)}`, options));
+  }
+
   /** Traces the next request that the gateway handles. Opens the stream at once; `opened` settles when it waits. */
   trace({ signal, ...request }: TraceRequest = {}): TraceStream {
     const path = withQuery("/debug/trace", queryOf(request));
@@ -152,6 +158,13 @@ export class AdminClient {
   /** Backends with the state of their endpoints; see docs/backends.md. */
   async backends(query: Partial<BackendsQuery>, options: CallOptions = {}): Promise<BackendsAnswer> {
     return this.#answer("/backends", await this.#json(withQuery("/backends", queryOf(query)), options));
+  }
+
+  /** Probes the endpoints of a backend, by its key; see docs/backends.md#probes. */
+  async probe(key: string, { signal }: CallOptions = {}): Promise<ProbeAnswer> {
+    const path = `/probe/${encodeURIComponent(key)}`;
+    const request = { method: "POST", path, timeout: TIMEOUT, signal } as const;
+    return this.#answer("/probe/", await adminJson(this.#address, request));
   }
 
   /** The records of finished requests; see docs/recorder.md. */

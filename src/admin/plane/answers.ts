@@ -6,7 +6,7 @@ import type { RecordAnswer, RequestRecord } from "../../recorder/records.ts";
 import type { Explanation } from "../../rehearsal/explanation.ts";
 import type { RequestGroup } from "../../report/recorded.ts";
 import type { WorkerState } from "../../telemetry/worker-state.ts";
-import type { BackendsAnswer, BackendView } from "./backends.ts";
+import type { BackendsAnswer, BackendView, ProbeAnswer, Shortened } from "./backends.ts";
 import type { ConfigStatus } from "./config-status.ts";
 
 /** The JSON of an endpoint with status 200, by the path of its route. */
@@ -17,8 +17,10 @@ export interface AdminAnswers {
   readonly "/explain": Explanation;
   readonly "/impact": GatewayImpact;
   readonly "/overview": Overview;
+  readonly "/probe/": ProbeAnswer;
   readonly "/requests": RecordAnswer;
   readonly "/routes": RoutesAnswer;
+  readonly "/routes/": RouteView;
   /** With status 404, it says how far back the request would have been found. */
   readonly "/requests/": RecordAnswer;
 }
@@ -108,6 +110,15 @@ export interface RoutesAnswer {
   readonly routes: readonly RouteRow[];
 }
 
+/** A backend of a route. */
+interface RouteBackendRow {
+  /** As in `/backends`; `group NAME` for a route group. */
+  readonly name: string;
+  readonly weight: number;
+  /** In `/backends/KEY`; absent for a route group. */
+  readonly key?: string;
+}
+
 /** A route with its traffic. */
 export interface RouteRow {
   readonly key: string;
@@ -123,8 +134,7 @@ export interface RouteRow {
   readonly hostnames: readonly string[];
   /** In words, secrets redacted; empty for TCP, TLS and UDP. */
   readonly matches: readonly string[];
-  /** Names as in `/backends`; `group NAME` for a route group. */
-  readonly backends: readonly { readonly name: string; readonly weight: number }[];
+  readonly backends: readonly RouteBackendRow[];
   readonly origin?: Origin;
   /** Names of the routes that get all requests for which it could be chosen, so it never is. */
   readonly shadowedBy?: readonly string[];
@@ -143,7 +153,51 @@ export interface RouteRow {
   readonly countedTogether?: number;
 }
 
-/** The query of `/requests. */
+/** A route with the policies in effect for it. */
+export interface RouteView {
+  readonly generation: number;
+  /** As in `RoutesAnswer`. */
+  readonly since: string;
+  /** A route of a file has one place; one of Kubernetes has the same key at each of its listeners. */
+  readonly places: Shortened<PlacedRoute>;
+}
+
+/** A route at a listener or in a group. */
+export interface PlacedRoute extends RouteRow {
+  /** The routes that delegate to its group. Their policies of the phase `route` run too, unless it has its own of the kind. */
+  readonly parents?: readonly Pick<RouteRow, "key" | "name" | "rule">[];
+  /** In a group only `route`: the phase `gateway` is that of the listener that got the request. */
+  readonly policies: { readonly gateway?: readonly EffectivePolicy[]; readonly route: readonly EffectivePolicy[] };
+  /** Of each backend, in the order of `backends`. */
+  readonly backendPolicies: readonly (readonly EffectivePolicy[])[];
+}
+
+/** A policy in effect. In a list, they stand in the order in which they run on requests; then come those of responses, then settings of connections. */
+export interface EffectivePolicy {
+  /** As users write it. */
+  readonly kind: string;
+  /** It decides without effect. */
+  readonly shadow?: true;
+  /** Neither: a setting of connections to the backend. */
+  readonly runs: readonly ("request" | "response")[];
+  /** Several if levels add up, as `authorization` does; the outermost first. */
+  readonly from: readonly WrittenPolicy[];
+  /** Those that it has replaced here, the outermost first. */
+  readonly replaced: readonly WrittenPolicy[];
+  /** Without secrets. */
+  readonly config: unknown;
+}
+
+/** Where a policy is written, and to what it is attached. */
+export interface WrittenPolicy {
+  readonly origin: Origin;
+  /** Absent: unknown, because it has several targets. */
+  readonly attachedTo?: "gateway" | "listener" | "route" | "rule" | "backend" | "service";
+  /** How many rules of `authorization` are written there. */
+  readonly rules?: number;
+}
+
+/** The query of `/requests`. */
 export interface RequestsQuery {
   /** CEL over a record. */
   readonly where?: string | undefined;
@@ -166,8 +220,10 @@ const MARKS: { readonly [Endpoint in keyof AdminAnswers]: (answer: Readonly<Reco
   "/explain": ({ outcomes }) => Array.isArray(outcomes),
   "/impact": ({ classes, changes }) => isObject(classes) && Array.isArray(changes),
   "/overview": ({ workers, traffic }) => Array.isArray(workers) && isObject(traffic),
+  "/probe/": ({ probes }) => Array.isArray(probes),
   "/requests": ({ records }) => Array.isArray(records),
   "/routes": ({ routes }) => Array.isArray(routes),
+  "/routes/": ({ places }) => isObject(places),
   "/requests/": ({ records }) => Array.isArray(records),
 };
 

@@ -1,6 +1,7 @@
 /** Backends with their endpoints, as the admin server shows them. */
 import type { Origin } from "../../base/origin.ts";
 import type { EvictionCause, HealthChange } from "../../telemetry/health-history.ts";
+import type { ProbeResult } from "../../telemetry/probe-result.ts";
 
 /** Which backends to show. */
 export interface BackendsQuery {
@@ -40,6 +41,16 @@ export interface BackendView {
   /** Those that get no requests come first. Empty for kinds whose addresses the configuration does not name. */
   readonly endpoints: Shortened<EndpointView>;
   readonly routes: Shortened<RouteView>;
+}
+
+/** What probes of the endpoints of a backend found, just now. */
+export interface ProbeAnswer {
+  /** Of the backend, as in `BackendView`. */
+  readonly key: string;
+  /** How many endpoints it has. */
+  readonly endpoints: number;
+  /** At most 16, those that get no requests first. Empty if no worker knows an endpoint, because no route leads to it. */
+  readonly probes: readonly ProbeResult[];
 }
 
 /** A route that sends requests to a backend. */

@@ -2,8 +2,8 @@ import type { GatewayImpact } from "../../impact/merge.ts";
 import type { RecordAnswer, RecordQuery } from "../../recorder/records.ts";
 import type { Explanation } from "../../rehearsal/explanation.ts";
 import type { MetricsFormat } from "../../telemetry/prometheus.ts";
-import type { Overview, RoutesAnswer, RoutesQuery } from "./answers.ts";
-import type { BackendsAnswer, BackendsQuery, BackendView } from "./backends.ts";
+import type { Overview, RoutesAnswer, RoutesQuery, RouteView } from "./answers.ts";
+import type { BackendsAnswer, BackendsQuery, BackendView, ProbeAnswer } from "./backends.ts";
 import type { ConfigStatus } from "./config-status.ts";
 
 /**
@@ -16,10 +16,17 @@ export interface AdminPlane {
   configStatus(): ConfigStatus;
   overview(): Overview;
   routes(question: RoutesQuestion): Promise<RoutesAnswer>;
+  /** One route by its key, with its policies; undefined if the key is unknown. */
+  route(key: string): Promise<RouteView | undefined>;
   /** Backends and services with the state of their endpoints. */
   backends(query: BackendsQuery): Promise<BackendsAnswer>;
   /** One backend or service by its key, with longer lists than in `backends`; undefined if the key is unknown. */
   backend(key: string): Promise<BackendView | undefined>;
+  /**
+   * Probes the endpoints of a backend once; undefined if the key is unknown. Their state stays as it is.
+   * @throws AdminUnavailable while others are probed, and until a second after that
+   */
+  probe(key: string): Promise<ProbeAnswer | undefined>;
   /**
    * Waits for the next request and sends its events to `reader`, then calls `reader.end()`. Resolves when it waits.
    * @throws AdminBadRequest for an expression that does not compile

@@ -22,10 +22,24 @@ export const backendRoutes: readonly AdminRoute[] = [
       ),
   },
   { path: "/backends/", methods: ["GET"], summary: "the backend with a key, such as %2Fapi", handle: one },
+  {
+    path: "/probe/",
+    methods: ["POST"],
+    summary: "probes the endpoints of the backend with a key: by its active health check, or with a connection",
+    handle: probe,
+  },
 ];
 
 async function one({ plane, rest }: AdminCall): Promise<PlainReply> {
   const backend = await plane.backend(rest);
-  if (backend !== undefined) return answerReply("/backends/", backend);
-  return textReply(404, `no backend has the key ${JSON.stringify(rest)}; /backends lists them\n`);
+  return backend === undefined ? unknown(rest) : answerReply("/backends/", backend);
+}
+
+async function probe({ plane, rest }: AdminCall): Promise<PlainReply> {
+  const answer = await plane.probe(rest);
+  return answer === undefined ? unknown(rest) : answerReply("/probe/", answer);
+}
+
+function unknown(key: string): PlainReply {
+  return textReply(404, `no backend has the key ${JSON.stringify(key)}; /backends lists them\n`);
 }

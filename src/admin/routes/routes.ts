@@ -1,5 +1,5 @@
 import type { RoutesQuery } from "../plane/answers.ts";
-import { answerReply, type PlainReply } from "../server/reply.ts";
+import { answerReply, type PlainReply, textReply } from "../server/reply.ts";
 import { integer, oneOf } from "./parameters.ts";
 import type { AdminCall, AdminRoute } from "./route.ts";
 
@@ -24,7 +24,19 @@ export const routeRoutes: readonly AdminRoute[] = [
     summary: `routes in the order in which they get requests, with their traffic; search=TEXT sort=requests page=1 limit=${LIMIT}`,
     handle: list,
   },
+  {
+    path: "/routes/",
+    methods: ["GET"],
+    summary: "the route with a key, and the policies in effect for it",
+    handle: one,
+  },
 ];
+
+async function one({ plane, rest }: AdminCall): Promise<PlainReply> {
+  const route = await plane.route(rest);
+  if (route !== undefined) return answerReply("/routes/", route);
+  return textReply(404, `no route has the key ${JSON.stringify(rest)}; /routes lists them\n`);
+}
 
 async function list({ plane, query }: AdminCall): Promise<PlainReply> {
   return answerReply(

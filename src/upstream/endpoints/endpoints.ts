@@ -140,11 +140,16 @@ export class Endpoints {
     for (const notice of evictions) this.#known.get(notice.key)?.endpoint.evict(notice, performance.now());
   }
 
+  /** Those of these endpoints that this thread knows. */
+  withKeys(keys: readonly string[]): Endpoint[] {
+    return keys.flatMap((key) => this.#known.get(key)?.endpoint ?? []);
+  }
+
   /** The state of all endpoints of this thread, or of those with these keys. */
   stats(keys?: readonly string[]): EndpointStats[] {
     const now = performance.now();
-    const wanted = keys?.flatMap((key) => this.#known.get(key) ?? []) ?? [...this.#known.values()];
-    return wanted.map(({ endpoint }) => ({
+    const wanted = keys === undefined ? Array.from(this.#known.values(), (each) => each.endpoint) : this.withKeys(keys);
+    return wanted.map((endpoint) => ({
       // First, because it also ends an eviction whose time is over.
       evictedMs: endpoint.isEvicted(now) && endpoint.check?.healthy !== false ? endpoint.evictedUntil - now : null,
       key: endpoint.key,

@@ -55,7 +55,7 @@ export class EndpointCheck {
     };
     void this.#probe
       .run((cancel) => cancels.push(cancel))
-      .then((failure) => {
+      .then(({ failure }) => {
         if (this.#closed) return;
         this.#cancel = () => {};
         this.#record(failure);

@@ -7,10 +7,12 @@
  * states that are known.
  */
 import type { Logger } from "../../base/log.ts";
+import type { ProbeResult } from "../../telemetry/probe-result.ts";
 import type { Endpoint, HealthNotice } from "../endpoints/endpoint.ts";
 import type { CheckedEndpoints, HealthCheck } from "../endpoints/health-check.ts";
 import type { Pools } from "../pools/pools.ts";
 import { type CheckDeps, EndpointCheck } from "./endpoint-check.ts";
+import { probeOnce } from "./probe-once.ts";
 
 interface CheckedEndpoint {
   readonly endpoint: Endpoint;
@@ -53,6 +55,13 @@ export class HealthChecks implements CheckedEndpoints {
     if (running === undefined) return;
     running.close();
     this.#publish({ key: endpoint.key, healthy: undefined, reason: "" });
+  }
+
+  /** Probes endpoints once, all at the same time: by their checks, or with a connection. Changes nothing of their state. */
+  probe(endpoints: readonly Endpoint[]): Promise<ProbeResult[]> {
+    return Promise.all(
+      endpoints.map((endpoint) => probeOnce(endpoint, this.#deps.pools, this.#entries.get(endpoint)?.check)),
+    );
   }
 
   #run(entry: CheckedEndpoint): void {

@@ -9,6 +9,14 @@ import type { Pools } from "../pools/pools.ts";
 import type { PoolTarget } from "../settings/pool-target.ts";
 import type { HttpHealthCheck } from "../settings/settings.ts";
 
+/** How a probe ended. */
+interface ProbeOutcome {
+  /** Why the endpoint is not healthy; undefined: it is. */
+  readonly failure: string | undefined;
+  /** See `ProbeResult`. */
+  readonly status?: number | string;
+}
+
 const NO_BODY = new Uint8Array(0);
 const AGENT = ["user-agent", "tracegate-health-check"];
 
@@ -29,15 +37,20 @@ export class Probe {
     this.#callout = new Callout(new SingleEndpoint(this.#endpoint), check.prepare);
   }
 
-  /** Resolves with the reason why the endpoint is not healthy, undefined if it is; never after a cancellation. */
-  async run(onCancel: OnCancel): Promise<string | undefined> {
+  /** Where it goes: the check may have a port of its own. */
+  get address(): string {
+    return this.#endpoint.pool.name;
+  }
+
+  /** Never resolves after a cancellation. */
+  async run(onCancel: OnCancel): Promise<ProbeOutcome> {
     const { http, grpc } = this.#check.settings;
     try {
       if (http !== undefined) return await this.#http(http, onCancel);
       if (grpc !== undefined) return await this.#grpc(grpc.service, onCancel);
-      return await this.#tcp(onCancel);
+      return { failure: await this.#tcp(onCancel) };
     } catch (error) {
-      return reasonOf(asError(error));
+      return { failure: reasonOf(asError(error)) };
     }
   }
 
@@ -46,7 +59,7 @@ export class Probe {
     this.#pools.release(this.#endpoint.pool);
   }
 
-  async #http({ path, host, expectedStatuses }: HttpHealthCheck, onCancel: OnCancel): Promise<string | undefined> {
+  async #http({ path, host, expectedStatuses }: HttpHealthCheck, onCancel: OnCancel): Promise<ProbeOutcome> {
     const { status } = await this.#callout.http(
       {
         method: "GET",
@@ -62,16 +75,16 @@ export class Probe {
       { onCancel, observer: undefined },
     );
     const expected = expectedStatuses?.includes(status) ?? (status >= 200 && status < 400);
-    return expected ? undefined : `status ${status}`;
+    return { failure: expected ? undefined : `status ${status}`, status };
   }
 
-  async #grpc(service: string, onCancel: OnCancel): Promise<string | undefined> {
+  async #grpc(service: string, onCancel: OnCancel): Promise<ProbeOutcome> {
     const { check } = await import("./grpc-method.ts");
     const { timeout } = this.#check.settings;
     const context = { onCancel, observer: undefined };
     const answer = await this.#callout.unary(check.path, check.encode(service), timeout, NEEDS_STATUS, context);
     const status = check.decode(answer);
-    return status === "SERVING" ? undefined : `the service is ${status}`;
+    return { failure: status === "SERVING" ? undefined : `the service is ${status}`, status };
   }
 
   #tcp(onCancel: OnCancel): Promise<string | undefined> {

@@ -4,7 +4,7 @@ import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { text } from "node:stream/consumers";
 import { after, before, test } from "node:test";
-import type { BackendsAnswer, BackendView } from "../../../src/admin/plane/backends.ts";
+import type { BackendsAnswer, BackendView, ProbeAnswer } from "../../../src/admin/plane/backends.ts";
 import { TestGateway } from "../../helpers/gateway.ts";
 import { TGCTL } from "../../helpers/programs.ts";
 import { closedPort, RawPeer, RawUpstream, reply } from "../../helpers/raw-peer.ts";
@@ -188,6 +188,76 @@ test("tgctl shows a line for each endpoint, with the reason why it gets no reque
   const gone = lines.find((line) => line.includes(" evicted ")) ?? "";
   assert.match(gone, new RegExp(`^127\\.0\\.0\\.1:${closed} +127\\.0\\.0\\.1:${closed} +evicted +0\\.\\d\\d`));
   assert.match(gone, /until \d\d:\d\d:\d\d, failures in a row: 1$/);
+});
+
+async function probe(key: string): Promise<ProbeAnswer> {
+  let answer = "";
+  // Another test may have probed within the last second.
+  await until(async () => {
+    const response = await fetch(`${gateway.url("admin")}/probe/${encodeURIComponent(key)}`, { method: "POST" });
+    answer = await response.text();
+    return response.status !== 503;
+  });
+  return JSON.parse(answer) as ProbeAnswer;
+}
+
+test("a probe says what it sent and what came back, and changes nothing", async () => {
+  await until(async () => (await endpointOf("/api"))?.state === "healthy");
+  const address = `127.0.0.1:${checked.port}`;
+  const sent = { type: "http", path: ACTIVE.http.path };
+  const [one] = (await probe("/api")).probes;
+  assert.ok(one !== undefined && one.duration > 0);
+  assert.deepEqual({ ...one, duration: 0 }, { address, sent, healthy: true, status: 200, duration: 0 });
+
+  // Without a check it is a connection, also to an endpoint that is evicted.
+  await send("/gone");
+  const shown = await list("?failing=true");
+  const { key = "", endpoints } = shown.find(({ kind }) => kind === "static") ?? {};
+  const [before] = endpoints?.shown ?? [];
+  const gone = await probe(key);
+  assert.deepEqual([gone.key, gone.endpoints, gone.probes.length], [key, 1, 1]);
+  const [failed] = gone.probes;
+  assert.deepEqual([failed?.sent.type, failed?.healthy, failed?.status], ["tcp", false, undefined]);
+  assert.match(failed?.reason ?? "", /ECONNREFUSED/);
+  const after = await endpointOf(key);
+  assert.deepEqual([after?.state, after?.requests, after?.changes], ["evicted", before?.requests, before?.changes]);
+
+  const service = await probe("service/shop/cart.shop.svc.cluster.local");
+  assert.deepEqual(
+    service.probes.map(({ address, healthy }) => [address, healthy]),
+    [[`127.0.0.1:${other.port}`, true]],
+    "nothing connects to the workload that is not ready",
+  );
+  assert.equal(service.endpoints, 2);
+  assert.deepEqual(await probe("/unused"), { key: "/unused", endpoints: 1, probes: [] });
+});
+
+test("only endpoints of the configuration are probed, and not for a page", async () => {
+  const ask = async (key: string, init: RequestInit = { method: "POST" }): Promise<number> => {
+    const response = await fetch(`${gateway.url("admin")}/probe/${encodeURIComponent(key)}`, init);
+    await response.text();
+    return response.status;
+  };
+  for (const key of ["127.0.0.1:22", `127.0.0.1:${other.port}`, ""]) assert.equal(await ask(key), 404, key);
+  assert.equal(await ask("/api", {}), 405);
+  assert.equal(await ask("/api", { method: "POST", headers: { origin: "http://localhost:15000" } }), 403);
+});
+
+test("tgctl probes a backend and shows what came back", async () => {
+  const port = new URL(gateway.url("admin")).port;
+  const run = async (key: string): Promise<string> => {
+    const child = spawn(TGCTL, ["proxy", "backends", "--probe", key, "--local", "--proxy-admin-port", port]);
+    const [out, error] = await Promise.all([text(child.stdout), text(child.stderr)]);
+    return out + error;
+  };
+  let shown = "";
+  await until(async () => {
+    shown = await run("/api");
+    return !shown.includes("try again");
+  });
+  assert.match(shown, /^ENDPOINT +STATE +TIME +SENT +RESULT\n/);
+  assert.match(shown, new RegExp(`\n127\\.0\\.0\\.1:${checked.port} +healthy +[\\d.]+ms +GET /healthz +status 200\n`));
+  assert.match(await run("/nowhere"), /no backend has the key "\/nowhere"/);
 });
 
 test("a service has its workloads with their places, those that get no requests first", async () => {

@@ -1,12 +1,15 @@
 import assert from "node:assert/strict";
+import { readFile } from "node:fs/promises";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { after, before, test } from "node:test";
 import { AdminClient } from "../../../src/admin/client/client.ts";
+import type { EffectivePolicy, WrittenPolicy } from "../../../src/admin/plane/answers.ts";
 import { TestGateway } from "../../helpers/gateway.ts";
 import { until } from "../../helpers/until.ts";
 
 const SECRET = "hunter2-secret";
+const GATEWAY = { gatewayName: "default", gatewayNamespace: "default" };
 
 const backend = createServer((request, response) => {
   response.statusCode = request.url?.startsWith("/cart") ? 500 : 200;
@@ -36,12 +39,34 @@ before(async () => {
       ],
       backends: [{ routeGroup: "inner" }],
     },
-    { name: "never", backends: [{ backend: "/shop" }] },
+    {
+      name: "never",
+      policies: {
+        timeout: { requestTimeout: "5s" },
+        authorization: { rules: [{ deny: 'request.path == "/a"' }, { deny: 'request.path == "/b"' }] },
+        apiKey: { keys: [{ key: SECRET }] },
+        retry: { attempts: 1, codes: [503] },
+      },
+      backends: [{ backend: "/shop", weight: 3 }],
+    },
   ];
   gateway = await TestGateway.start({
-    binds: [{ port: 0, listeners: [{ name: "web", routes }] }],
+    binds: [{ port: 0, listeners: [{ name: "web", routes, policies: { cors: { allowOrigins: ["*"] } } }] }],
+    policies: [
+      { name: { name: "slow" }, target: { gateway: GATEWAY }, policy: { timeout: { requestTimeout: "9s" } } },
+      {
+        name: { name: "no-guests" },
+        target: { gateway: { ...GATEWAY, listenerName: "web" } },
+        policy: { authorization: { rules: [{ deny: 'request.headers["x-role"] == "guest"' }] } },
+      },
+      {
+        name: { name: "edit" },
+        target: { route: { name: "never" } },
+        policy: { responseHeaderModifier: { set: { "x-by": "route" } } },
+      },
+    ],
     routeGroups: [{ name: "inner", routes: [{ name: "leaf", backends }] }],
-    backends: [{ name: "shop", host: address }],
+    backends: [{ name: "shop", host: address, policies: { backendAuth: { key: { value: SECRET } } } }],
   });
 });
 after(async () => {
@@ -73,9 +98,9 @@ test("routes stand in the order of precedence, with matches in words, backends, 
   assert.deepEqual(keyed?.backends, [{ name: "group inner", weight: 1 }]);
   assert.deepEqual(cart?.matches, ["path prefix /cart, method GET, header x-tier = gold"]);
   assert.deepEqual([cart?.bind, cart?.listener, cart?.hostnames], ["bind/0", "web", ["*"]]);
-  assert.deepEqual(cart?.backends, [{ name: address, weight: 1 }]);
+  assert.deepEqual(cart?.backends, [{ name: address, weight: 1, key: `/${cart?.key}/backend0` }]);
   assert.ok((cart?.origin?.place?.line ?? 0) > (all?.origin?.place?.line ?? Number.POSITIVE_INFINITY));
-  assert.deepEqual(never?.backends, [{ name: "/shop", weight: 1 }]);
+  assert.deepEqual(never?.backends, [{ name: "/shop", weight: 3, key: "/shop" }]);
   assert.deepEqual([all?.shadowedBy, never?.shadowedBy], [undefined, ["default/all"]]);
   assert.deepEqual([leaf?.group, leaf?.listener], ["inner", undefined]);
 });
@@ -118,4 +143,42 @@ test("a search finds names, paths and backends, and never what is redacted", asy
   const wrong = await fetch(`${gateway.url("admin")}/routes?sort=age`);
   assert.equal(wrong.status, 400);
   assert.match(await wrong.text(), /invalid sort "age": expected precedence, name, requests, errors, p50, p99, latest/);
+});
+
+test("one route with its policies in the order in which they run: where each is written, what it is attached to, and what it replaces", async () => {
+  const client = new AdminClient(gateway.url("admin"));
+  const { routes } = await client.routes();
+  const view = async (name: string) => {
+    const { key = "" } = routes.find((route) => route.name === name) ?? {};
+    const { places } = await client.route(key);
+    const [place, ...others] = places.shown;
+    assert.ok(place !== undefined && others.length === 0 && places.total === 1);
+    return place;
+  };
+  const line = ({ origin: { place }, attachedTo, rules }: WrittenPolicy): string =>
+    [attachedTo, ...(rules === undefined ? [] : [rules]), source[(place?.line ?? 0) - 1]?.trim()].join(" ");
+  const shown = (list: readonly EffectivePolicy[] = []): unknown[] =>
+    list.map(({ kind, runs, from, replaced }) => [kind, runs.join(), from.map(line), replaced.map(line)]);
+  const source = (await readFile(gateway.file, "utf8")).split("\n");
+  const never = await view("default/never");
+  assert.deepEqual([never.name, never.shadowedBy, never.position], ["default/never", ["default/all"], 4]);
+  assert.deepEqual(shown(never.policies.gateway), [["cors", "request", ["listener cors:"], []]]);
+  assert.deepEqual(shown(never.policies.route), [
+    ["timeout", "request", ["route timeout:"], ["gateway timeout:"]],
+    ["apiKey", "request", ["route apiKey:"], []],
+    ["authorization", "request", ["listener 1 authorization:", "route 2 authorization:"], []],
+    ["retry", "request", ["route retry:"], []],
+    ["responseHeaderModifier", "response", ["route responseHeaderModifier:"], []],
+  ]);
+  assert.deepEqual(never.policies.route[0]?.config, { requestTimeout: "5s" });
+  assert.deepEqual(never.backendPolicies.map(shown), [[["backendAuth", "request", ["backend backendAuth:"], []]]]);
+  assert.ok(!JSON.stringify(never).includes(SECRET));
+  const leaf = await view("default/leaf");
+  assert.deepEqual(
+    leaf.parents?.map(({ name }) => name),
+    ["default/keyed"],
+  );
+  assert.deepEqual([leaf.policies.gateway, leaf.policies.route], [undefined, []]);
+  const unknown = await fetch(`${gateway.url("admin")}/routes/none`);
+  assert.deepEqual([unknown.status, await unknown.text()], [404, 'no route has the key "none"; /routes lists them\n']);
 });

@@ -22,7 +22,13 @@ before(async () => {
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   port = (server.address() as AddressInfo).port;
   closed = await closedPort();
-  const active = { http: { path: "/healthz" }, interval: "100ms", unhealthyThreshold: 1, healthyThreshold: 1 };
+  const active = {
+    http: { path: "/healthz" },
+    interval: "100ms",
+    timeout: "10s",
+    unhealthyThreshold: 1,
+    healthyThreshold: 1,
+  };
   const service = { name: "shop/cart.shop.svc.cluster.local", port: 80 };
   gateway = await TestGateway.start({
     binds: [

@@ -14,7 +14,15 @@ const SHOWN: Readonly<Record<string, readonly [hash: string, text: string]>> = {
   "/": ["#/", "authorization"],
   "/requests": ["#/requests", "/cart/4"],
   "/r/": ["#/r/denied-1", "What decided"],
+  "/trace": ["#/trace?expression=request.path == '/nothing'", "Waiting for the next request"],
+  "/explain": ["#/explain?url=http://shop.example/admin/x&method=GET", "default/admin"],
+  "/backends": ["#/backends", "127.0.0.1:9"],
+  "/backends/": [`#/backends/${encodeURIComponent("/store")}`, "default/store"],
   "/routes": ["#/routes", "default/admin"],
+  "/policies": ["#/policies", "authorization"],
+  "/policies/": ["#/policies/authorization", "rules"],
+  "/docs": ["#/docs", "Recorded requests"],
+  "/docs/": ["#/docs/recorder", "where"],
 };
 /** Pixels of windows, and how far they are zoomed: the last but one is 1,600 pixels wide at 200 %. */
 const WINDOWS = [
@@ -42,14 +50,20 @@ before(async () => {
       backends,
     },
     { name: "shop", matches: [{ path: { pathPrefix: "/" } }], backends },
+    { name: "store", matches: [{ path: { pathPrefix: "/store" } }], backends: [{ backend: "/store" }] },
     { name: "down", matches: [{ path: { pathPrefix: "/down" } }], backends: [{ host: "127.0.0.1:9" }] },
   ];
-  gateway = await TestGateway.start({ binds: [{ port: 0, listeners: [{ name: "web", routes }] }] });
+  const store = { name: "store", host: `127.0.0.1:${(backend.address() as AddressInfo).port}` };
+  gateway = await TestGateway.start({
+    backends: [store],
+    binds: [{ port: 0, listeners: [{ name: "web", routes }] }],
+  });
   const send = (path: string, id: string) =>
     fetch(`http://127.0.0.1:${gateway.port()}${path}`, { headers: { "x-request-id": id } }).then((answer) =>
       answer.text(),
     );
-  for (const path of ["/broken", "/down", "/cart/1", "/cart/2", "/cart/3", "/cart/4"]) await send(path, "some");
+  for (const path of ["/broken", "/down", "/store", "/cart/1", "/cart/2", "/cart/3", "/cart/4"])
+    await send(path, "some");
   await send("/admin/secret", "denied-1");
 });
 after(async () => {

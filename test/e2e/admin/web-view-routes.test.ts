@@ -56,7 +56,7 @@ test("the list of routes: the order of precedence, another one, a search, and pa
   await until(page, `${FIRST} === 'default/cart'`);
   assert.equal(await page.evaluate("document.querySelector('[aria-sort=descending]').textContent"), "requests ↓");
   const errors = await page.evaluate("document.querySelector('tbody a.bad').getAttribute('href')");
-  assert.equal(errors, "#/requests?route=default%2Fcart&errors=true");
+  assert.equal(errors, "#/requests?where=route+%3D%3D+%22default%2Fcart%22&errors=true");
   await page.evaluate("[...document.querySelectorAll('nav a')].find((link) => link.textContent === 'next').click()");
   await shows(page, "101 to 123");
   await page.evaluate("document.querySelector('input').focus()");

@@ -163,11 +163,21 @@ const ADMIN: Readonly<Record<string, Output | Exempt>> = {
   "/samples": (seen) => read(seen, "/samples"),
   "/overview": (seen) => read(seen, "/overview"),
   "/routes": (seen) => read(seen, "/routes"),
+  "/routes/": async (seen) => {
+    const { routes } = JSON.parse(await read(seen, "/routes")) as { routes: { key: string }[] };
+    const all = routes.map(({ key }) => read(seen, `/routes/${encodeURIComponent(key)}`));
+    return (await Promise.all(all)).join("\n");
+  },
   "/backends": (seen) => read(seen, "/backends"),
   "/backends/": async (seen) => {
     const { backends } = JSON.parse(await read(seen, "/backends")) as { backends: { shown: { key: string }[] } };
     const all = backends.shown.map(({ key }) => read(seen, `/backends/${encodeURIComponent(key)}`));
     return (await Promise.all(all)).join("\n");
+  },
+  "/probe/": async (seen) => {
+    const { backends } = JSON.parse(await read(seen, "/backends")) as { backends: { shown: { key: string }[] } };
+    const [first] = backends.shown;
+    return await read(seen, `/probe/${encodeURIComponent(first?.key ?? "")}`, { method: "POST" });
   },
   "/ui": { because: "it has no data: what the view shows comes from the others" },
   "/ui/": { because: "it has no data: what the view shows comes from the others" },

@@ -1,6 +1,6 @@
 import { memoryReport } from "../../../src/admin/memory.ts";
 import type { Overview, RoutesAnswer } from "../../../src/admin/plane/answers.ts";
-import type { BackendsAnswer, BackendView } from "../../../src/admin/plane/backends.ts";
+import type { BackendsAnswer, BackendView, ProbeAnswer } from "../../../src/admin/plane/backends.ts";
 import type { ConfigStatus } from "../../../src/admin/plane/config-status.ts";
 import {
   AdminBadRequest,
@@ -59,6 +59,10 @@ export class TestPlane implements AdminPlane {
     return undefined;
   }
 
+  probe(key: string): Promise<ProbeAnswer> {
+    return Promise.resolve({ key, endpoints: 0, probes: [] });
+  }
+
   overview(): Overview {
     return {
       version: this.version,
@@ -75,6 +79,8 @@ export class TestPlane implements AdminPlane {
   async routes(): Promise<RoutesAnswer> {
     return { generation: 3, since: "2026-11-28T12:00:00.000Z", total: 0, found: 0, routes: [] };
   }
+
+  async route(): Promise<undefined> {}
 
   async openTrace(options: TraceOptions, reader: TraceReader): Promise<TraceHandle> {
     if (options.expression === "bad(") throw new AdminBadRequest("invalid expression: unexpected end at 1:5");

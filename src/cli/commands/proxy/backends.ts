@@ -1,5 +1,5 @@
-import type { BackendView, EndpointView, Shortened } from "../../../admin/plane/backends.ts";
-import { whyText } from "../../../report/health.ts";
+import type { BackendView, EndpointView, ProbeAnswer, Shortened } from "../../../admin/plane/backends.ts";
+import { foundText, NOTHING_PROBED, sentText, whyText } from "../../../report/health.ts";
 import { durationText } from "../../../report/recorded.ts";
 import { DUMP_OUTPUT_OPTION, print, table } from "../../dump/dump.ts";
 import { adminResult } from "../../proxy/admin.ts";
@@ -18,16 +18,28 @@ export const backends = defineCommand({
     ...TARGET_OPTIONS,
     find: { type: "text", value: "text", summary: "Only backends with this text in their key, name or addresses" },
     failing: { type: "switch", summary: "Only backends with an endpoint that gets no requests" },
+    probe: {
+      type: "text",
+      value: "key",
+      summary:
+        "Probe the endpoints of the backend with this key once: by its active health check, or with a connection",
+    },
     output: DUMP_OUTPUT_OPTION,
   },
   examples: [
     { does: "Which endpoints get no requests, and why", run: "backends --failing" },
+    { does: "Whether the endpoints of one backend respond now", run: "backends --probe /api" },
     { does: "Everything about one address, as JSON", run: "backends --find 10.0.0.7 -o json" },
   ],
   async run(invocation, context) {
-    const { find, failing, output } = invocation.options;
+    const { find, failing, probe, output } = invocation.options;
     await using proxies = await openProxies(invocation, context);
     const proxy = await proxies.first();
+    if (probe !== undefined) {
+      const answer = await adminResult(proxy, proxy.client.probe(probe, { signal: context.signal }));
+      await print(answer, output, context, () => probeTable(answer));
+      return;
+    }
     const answer = await adminResult(proxy, proxy.client.backends({ find, failing }, { signal: context.signal }));
     await print(answer, output, context, () => backendTable(answer.backends));
   },
@@ -47,6 +59,21 @@ function backendTable({ total, shown }: Shortened<BackendView>): string {
   });
   const others = total - shown.length;
   return `${table(header, rows)}${more.join("")}${others === 0 ? "" : `${others} more backends\n`}`;
+}
+
+/** A line for each endpoint that was probed; below them how many were not. */
+function probeTable({ endpoints, probes }: ProbeAnswer): string {
+  if (probes.length === 0) return `${NOTHING_PROBED}\n`;
+  const rows = probes.map((probe) => [
+    probe.address,
+    probe.healthy ? "healthy" : "unhealthy",
+    durationText(probe.duration),
+    sentText(probe.sent),
+    foundText(probe),
+  ]);
+  const others = endpoints - probes.length;
+  const rest = others > 0 ? `${others} more endpoints were not probed\n` : "";
+  return `${table(["ENDPOINT", "STATE", "TIME", "SENT", "RESULT"], rows)}${rest}`;
 }
 
 function endpointCells(endpoint: EndpointView): string[] {
