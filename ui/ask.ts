@@ -24,8 +24,8 @@ export interface Question {
   /** After the path of an endpoint that ends in `/`. */
   readonly rest?: string;
   readonly query?: object;
-  /** Sent as JSON by POST. Default: GET. */
-  readonly body?: object;
+  /** Sent by POST: a text as it is, anything else as JSON. Default: GET. */
+  readonly body?: string | object;
   readonly signal?: AbortSignal;
 }
 
@@ -45,7 +45,8 @@ export async function ask<Endpoint extends keyof AdminAnswers>(
 ): Promise<AdminAnswers[Endpoint]> {
   const words = queryOf(query).toString();
   const path = `..${endpoint}${encodeURIComponent(rest)}${words === "" ? "" : `?${words}`}`;
-  const init: RequestInit = body === undefined ? {} : { method: "POST", body: JSON.stringify(body) };
+  const sent = typeof body === "object" ? JSON.stringify(body) : body;
+  const init: RequestInit = sent === undefined ? {} : { method: "POST", body: sent };
   const { status, text } = await receive(path, init, signal);
   const answer = jsonOf(text);
   if (status === 200 && isAnswer(endpoint, answer)) return answer;

@@ -1,6 +1,6 @@
+import { CEL_EXAMPLES } from "../../src/cel/examples.ts";
 import { FUNCTIONS } from "../../src/cel/functions/functions.ts";
 import { type Activation, CelSecret, STANDARD_ENVIRONMENT, toJson } from "../../src/cel/index.ts";
-import { CEL_EXAMPLES } from "./cel-examples.ts";
 
 /** The variables of the examples. */
 const ACTIVATION: Activation = {
@@ -24,15 +24,12 @@ const ACTIVATION: Activation = {
 export function celPage(page: string): string {
   const covered = CEL_EXAMPLES.map(([, examples]) => examples.map(([text]) => text).join("\n")).join("\n");
   for (const name of FUNCTIONS.keys())
-    if (!covered.includes(`${name}(`)) throw new Error(`scripts/lib/cel-examples.ts: ${name}() has no example`);
+    if (!covered.includes(`${name}(`)) throw new Error(`src/cel/examples.ts: ${name}() has no example`);
   const sections = CEL_EXAMPLES.map(
     ([title, examples]) =>
       `### ${title}\n\n| Expression | Value |\n|---|---|\n${examples.map(([text, value]) => row(text, value)).join("\n")}\n`,
   );
-  const [before, after] = [
-    "<!-- functions: generated from scripts/lib/cel-examples.ts -->",
-    "<!-- end of functions -->",
-  ];
+  const [before, after] = ["<!-- functions: generated from src/cel/examples.ts -->", "<!-- end of functions -->"];
   const [start, end] = [page.indexOf(before), page.indexOf(after)];
   if (start < 0 || end < start) throw new Error(`docs/expressions.md: the lines ${before} and ${after} are missing`);
   return `${page.slice(0, start)}${before}\n\n${sections.join("\n")}\n${page.slice(end)}`;
@@ -40,8 +37,7 @@ export function celPage(page: string): string {
 
 function row(text: string, value: string): string {
   const actual = evaluated(text);
-  if (value !== "…" && actual !== value)
-    throw new Error(`scripts/lib/cel-examples.ts: ${text} gives ${actual}, not ${value}`);
+  if (value !== "…" && actual !== value) throw new Error(`src/cel/examples.ts: ${text} gives ${actual}, not ${value}`);
   return `| \`${text.replaceAll("|", "\\|")}\` | ${value === "…" ? "" : `\`${value.replaceAll("|", "\\|")}\``} |`;
 }
 

@@ -104,3 +104,12 @@ test("classes that --fail-on names", () => {
     ["movedBackend", "moved"],
   );
 });
+
+test("a connection that is closed is no response", () => {
+  const before = { refused: true, status: 404, code: "TG_ROUTE_NOT_FOUND" } as const;
+  const closed = { before, after: { refused: true } } as const;
+  assert.equal(
+    said({ ...change("changedOnTheWay", {}), ...closed }),
+    "get another response of the gateway: no response instead of 404",
+  );
+});

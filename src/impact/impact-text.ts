@@ -47,8 +47,8 @@ function verbsOf({ requests }: Tally): Verbs {
   return Math.round(requests) === 1 ? ONE : MANY;
 }
 
-/** What is worst comes first. */
-const ORDER: readonly ChangeClass[] = [
+/** The ways to change, the worst first. */
+export const WORST_FIRST: readonly ChangeClass[] = [
   "refused",
   "maybeRefused",
   "granted",
@@ -63,7 +63,7 @@ const ORDER: readonly ChangeClass[] = [
 export function impactText(impact: Impact, since: string | null = null): string {
   const { samples, classes, changes, incomplete } = impact;
   if (samples === 0) return "There are no samples to judge by.\n";
-  const lines = ORDER.flatMap((name) =>
+  const lines = WORST_FIRST.flatMap((name) =>
     linesOf(
       changes.filter((change) => change.class === name),
       impact,
@@ -88,14 +88,23 @@ function linesOf(changes: readonly Change[], all: Impact): string[] {
   const width = widthOf(all);
   const shown = changes
     .slice(0, MAX_SHOWN)
-    .map((change) => lineOf(change, SAID[change.class](change, verbsOf(change)), all) + examples(change, width));
+    .map((change) => lineOf(change, changeText(change), all) + examples(change, width));
   const left = changes.length - MAX_SHOWN;
   return left > 0 ? [...shown, `${" ".repeat(width + 1)}and ${counted(left, "more change")} of this kind\n`] : shown;
 }
 
+/** What becomes different for the requests of a change, as the rest of a sentence that begins with their number. */
+export function changeText(change: Change): string {
+  return SAID[change.class](change, verbsOf(change));
+}
+
 function lineOf(tally: Tally, said: string, all: Impact): string {
-  const share = percent(tally.requests / all.requests);
-  return `${about(tally).padStart(widthOf(all))} ${said} (${share}, ${counted(tally.samples, "sample")})\n`;
+  return `${about(tally).padStart(widthOf(all))} ${said} (${partText(tally, all)})\n`;
+}
+
+/** `33.1 %, 2 samples`: which part of all requests, and what that is known from. */
+export function partText(tally: Tally, all: Tally): string {
+  return `${percent(tally.requests / all.requests)}, ${counted(tally.samples, "sample")}`;
 }
 
 /** Characters of the numbers at the beginnings of lines. */
@@ -109,8 +118,8 @@ function examples({ examples: some }: Change, width: number): string {
     .join("");
 }
 
-/** `≈` if it is an estimate. */
-function about({ requests, samples }: Tally): string {
+/** The number of requests, with `≈` if it is an estimate. */
+export function about({ requests, samples }: Tally): string {
   return `${requests === samples ? " " : "≈"} ${numberOf(requests)}`;
 }
 
@@ -146,13 +155,14 @@ function provided(needs: readonly string[] | undefined, { are, they }: Verbs): s
   return needs === undefined ? "" : `, if ${they} ${are} not refused: that depends on ${list(needs)}`;
 }
 
-function passing({ backend, status }: Decided, { go, get }: Verbs): string {
-  return backend === undefined ? `${get} ${status} from the gateway` : `${go} to ${backend}`;
+function passing(decided: Decided, { go, get }: Verbs): string {
+  const { backend } = decided;
+  return backend === undefined ? `${get} ${responseOf(decided)} from the gateway` : `${go} to ${backend}`;
 }
 
 function moved(before: Decided, after: Decided, verbs: Verbs): string {
   if (before.backend === after.backend) return `still ${passing(after, verbs)}`;
-  return `${passing(after, verbs)} instead of ${before.backend ?? `getting ${before.status} from the gateway`}`;
+  return `${passing(after, verbs)} instead of ${before.backend ?? `getting ${responseOf(before)} from the gateway`}`;
 }
 
 /** What is different of requests that reach the same backend, and of its responses. */
@@ -164,8 +174,13 @@ function onTheWay({ parts = [], responseParts = [] }: Change, backend: string, {
 }
 
 function responses(before: Decided, after: Decided, parts: readonly string[] = []): string {
-  if (before.status !== after.status) return `${after.status} instead of ${before.status}`;
+  if (before.status !== after.status) return `${responseOf(after)} instead of ${responseOf(before)}`;
   return `${after.status} with a different ${list(parts)}`;
+}
+
+/** Without a status, the gateway closes the connection. */
+function responseOf({ status }: Decided): string {
+  return status === undefined ? "no response" : String(status);
 }
 
 function list(words: readonly string[] = []): string {
@@ -176,11 +191,11 @@ function list(words: readonly string[] = []): string {
 const TOGETHER: Readonly<Record<string, readonly ChangeClass[]>> = { moved: ["movedRoute", "movedBackend"] };
 
 /** What `--fail-on` can name. */
-export const FAIL_ON: readonly string[] = [...ORDER, ...Object.keys(TOGETHER)];
+export const FAIL_ON: readonly string[] = [...WORST_FIRST, ...Object.keys(TOGETHER)];
 
 /** Whether requests change in one of these ways; each is one of FAIL_ON. */
 export function changesIn({ classes }: Impact, names: readonly string[]): boolean {
-  return ORDER.some(
+  return WORST_FIRST.some(
     (name) =>
       classes[name].samples > 0 && (names.includes(name) || names.some((each) => TOGETHER[each]?.includes(name))),
   );

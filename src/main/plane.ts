@@ -159,6 +159,11 @@ export function makePlane(gateway: PlaneSource): AdminPlane {
         throw error instanceof RehearsalBusy ? new AdminUnavailable(error.message) : error;
       }
     },
+    async expressionNames(scope) {
+      // Its examples are loaded only here.
+      const { catalogOf } = await import("../cel/catalog.ts");
+      return catalogOf(scope, gateway.configuration.frame.customFunctions ?? "");
+    },
     async impact({ after, since }) {
       const impacts = impactsOf(gateway);
       if (comparing) throw new AdminUnavailable("another configuration is being compared; try again");

@@ -78,10 +78,20 @@ export async function until(page: Page, expression: string): Promise<void> {
   assert.equal(found, true, `${expression}: the page shows ${await textOf(page)}`);
 }
 
+/** Keys that write no character, and Enter. */
+const CODES: ReadonlyMap<string, number> = new Map([
+  ["Tab", 9],
+  ["Enter", 13],
+  ["Escape", 27],
+  ["ArrowUp", 38],
+  ["ArrowDown", 40],
+]);
+
 /** Presses and releases a key, then waits until the page has drawn. */
 export async function press(page: Page, key: string): Promise<void> {
-  const text = key === "Enter" ? "\r" : key;
-  const code = key === "Enter" ? 13 : key.toUpperCase().charCodeAt(0);
+  const named = CODES.get(key);
+  const code = named ?? key.toUpperCase().charCodeAt(0);
+  const text = key === "Enter" ? "\r" : named === undefined ? key : "";
   await page.send("Input.dispatchKeyEvent", { type: "keyDown", key, text, windowsVirtualKeyCode: code });
   await page.send("Input.dispatchKeyEvent", { type: "keyUp", key, windowsVirtualKeyCode: code });
   await page.evaluate("new Promise((resolve) => requestAnimationFrame(() => setTimeout(resolve)))");

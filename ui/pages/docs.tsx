@@ -25,7 +25,7 @@ export function Docs(): VNode {
 /** Links to all pages of the documentation. */
 export function DocLinks({ contents }: { readonly contents: Contents | undefined }): VNode {
   return (
-    <ul class="columns">
+    <ul class="titles">
       {contents?.documents.map(({ name, title }) => (
         <li key={name}>
           <a href={hashOf(name === "policies" ? "/policies" : `/docs/${name}`)}>{title}</a>

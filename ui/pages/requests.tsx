@@ -7,6 +7,7 @@ import { reachText } from "../../src/recorder/reach.ts";
 import type { RecordAnswer, RequestRecord } from "../../src/recorder/records.ts";
 import { type AskError, ask } from "../ask.ts";
 import { type FilterField, termsOf, withoutTerm, withValueOf } from "../filter.ts";
+import { ExpressionField } from "../parts/expression-field.tsx";
 import { Problem } from "../parts/problem.tsx";
 import { VirtualList } from "../parts/virtual-list.tsx";
 import { hashOf, requestHash } from "../place.ts";
@@ -123,15 +124,14 @@ export function Requests({ place: { query } }: PageProps): VNode {
           go({ where: field.current?.value ?? "" });
         }}
       >
-        <input
+        <ExpressionField
           key={words.where}
-          ref={field}
-          type="search"
-          aria-label="Filter, a CEL expression"
+          field={field}
+          scope="record"
+          value={words.where}
+          label="Filter, a CEL expression"
           placeholder='filter: response.code >= 400 && route == "shop/admin"   ( / )'
-          defaultValue={words.where}
-          spellcheck={false}
-          onKeyDown={({ key, currentTarget }) => key === "Escape" && currentTarget.blur()}
+          problemId={problem.value === undefined ? undefined : "requests-problem"}
         />
         <Switch name="Errors" on={words.errors} set={(on) => go({ errors: on ? "true" : "" })} />
         <Switch name="Slow" on={words.slow} set={(on) => go({ slow: on ? "true" : "" })} />
@@ -145,7 +145,9 @@ export function Requests({ place: { query } }: PageProps): VNode {
         <ColumnChoice />
       </form>
       <Terms where={words.where} set={(where) => go({ where })} />
-      <Problem problem={problem.value} />
+      <div id="requests-problem">
+        <Problem problem={problem.value} />
+      </div>
       <div class="columns" aria-hidden="true">
         {shownColumns.map(({ name, heading }) => (
           <span key={name} class={`column-${name}`}>

@@ -70,7 +70,7 @@ function Part({ block }: { readonly block: Block }): VNode {
 
 function Table({ rows: [head = [], ...rows] }: { readonly rows: readonly (readonly (readonly Inline[])[])[] }): VNode {
   return (
-    <section class="scroll" tabIndex={0} aria-label="Table">
+    <div class="scroll" tabIndex={0}>
       <table>
         <thead>
           <tr>
@@ -87,7 +87,7 @@ function Table({ rows: [head = [], ...rows] }: { readonly rows: readonly (readon
           ))}
         </tbody>
       </table>
-    </section>
+    </div>
   );
 }
 

@@ -36,10 +36,11 @@ export function Tree({ lines, before }: TreeProps): VNode {
   );
 }
 
-function keyOf({ depth, result, text, place }: StepLine): string {
+/** What a line says; the place may be in another file. */
+function keyOf({ depth, result, text }: StepLine): string {
   const [field = ""] = text.split(": ");
   if (result === undefined && CHANGING_FIELDS.has(field)) return field;
-  return JSON.stringify([depth, result, text, place]);
+  return JSON.stringify([depth, result, text]);
 }
 
 interface LineProps {

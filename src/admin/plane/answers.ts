@@ -1,6 +1,7 @@
 /** What the admin server answers, as types that it shares with its clients: `tgctl` and the web view. */
 import { isObject } from "../../base/fields.ts";
 import type { Origin } from "../../base/origin.ts";
+import type { Catalog } from "../../cel/index.ts";
 import type { GatewayImpact } from "../../impact/merge.ts";
 import type { RecordAnswer, RequestRecord } from "../../recorder/records.ts";
 import type { Explanation } from "../../rehearsal/explanation.ts";
@@ -15,6 +16,7 @@ export interface AdminAnswers {
   readonly "/backends/": BackendView;
   readonly "/config/status": ConfigStatus;
   readonly "/explain": Explanation;
+  readonly "/expression/names": Catalog;
   readonly "/impact": GatewayImpact;
   readonly "/overview": Overview;
   readonly "/probe/": ProbeAnswer;
@@ -218,6 +220,7 @@ const MARKS: { readonly [Endpoint in keyof AdminAnswers]: (answer: Readonly<Reco
   "/backends/": ({ endpoints }) => isObject(endpoints),
   "/config/status": ({ generation, synchronized }) => generation !== undefined && synchronized !== undefined,
   "/explain": ({ outcomes }) => Array.isArray(outcomes),
+  "/expression/names": ({ variables, functions }) => Array.isArray(variables) && Array.isArray(functions),
   "/impact": ({ classes, changes }) => isObject(classes) && Array.isArray(changes),
   "/overview": ({ workers, traffic }) => Array.isArray(workers) && isObject(traffic),
   "/probe/": ({ probes }) => Array.isArray(probes),

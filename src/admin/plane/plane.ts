@@ -1,3 +1,4 @@
+import type { Catalog, Scope } from "../../cel/index.ts";
 import type { GatewayImpact } from "../../impact/merge.ts";
 import type { RecordAnswer, RecordQuery } from "../../recorder/records.ts";
 import type { Explanation } from "../../rehearsal/explanation.ts";
@@ -46,6 +47,8 @@ export interface AdminPlane {
    * @throws AdminUnavailable when too many are waiting
    */
   explain(question: unknown): Promise<Explanation>;
+  /** What an expression in this scope can use, with the functions of the configuration in effect. */
+  expressionNames(scope: Scope): Promise<Catalog>;
   /**
    * What a configuration would do to sampled requests, in place of the one in effect. Nothing of it is applied.
    * @throws BadConfiguration with every problem

@@ -1,6 +1,7 @@
 import { answerReply, jsonReply, textReply } from "../server/reply.ts";
 import { backendRoutes } from "./backends.ts";
 import { explainRoutes } from "./explain.ts";
+import { expressionRoutes } from "./expression.ts";
 import { impactRoutes } from "./impact.ts";
 import { loggingRoutes } from "./logging.ts";
 import { processRoutes } from "./process.ts";
@@ -57,6 +58,7 @@ export const ADMIN_ROUTES: readonly AdminRoute[] = [
   ...backendRoutes,
   ...traceRoutes,
   ...explainRoutes,
+  ...expressionRoutes,
   ...impactRoutes,
   ...requestRoutes,
   ...sampleRoutes,

@@ -28,6 +28,12 @@ const MEMBER_MACROS: Readonly<Record<string, Expand>> = {
 
 const GLOBAL_MACROS = new Set(["has", "default", "coalesce", "cel"]);
 
+/** The macros that expressions call by name. */
+export const MACROS: readonly { readonly name: string; readonly member: boolean }[] = [
+  ...["has", "default", "coalesce", "cel.bind"].map((name) => ({ name, member: false })),
+  ...Object.keys(MEMBER_MACROS).map((name) => ({ name, member: true })),
+];
+
 /** Whether calls of this name are, or may be, macros. */
 export function isMacro(name: string): boolean {
   return GLOBAL_MACROS.has(name) || Object.hasOwn(MEMBER_MACROS, name);

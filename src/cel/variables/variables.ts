@@ -119,6 +119,20 @@ const RECORD = {
  */
 export type Scope = "arrival" | "network" | "networkResponse" | "request" | "response" | "record";
 
+/** What expressions of each scope are for. */
+export const SCOPES: Readonly<Record<Scope, string>> = {
+  request: "policies that act on requests",
+  response: "policies that act on responses, access log, metrics",
+  record: "where, over recorded requests",
+  arrival: "the filter of a trace",
+  network: "policies of connections",
+  networkResponse: "the access log of connections",
+};
+
+export function isScope(name: string): name is Scope {
+  return Object.hasOwn(SCOPES, name);
+}
+
 const NETWORK = { source, destination, env: plain("env", { podName: DYN, namespace: DYN, gateway: DYN }) };
 const REQUEST = {
   request,

@@ -44,7 +44,7 @@ test("a click or a key makes a value a condition of the filter, and each conditi
     "[...document.querySelectorAll('.row button')].find((b) => b.textContent === 'default/named').click()",
   );
   await shows(page, "2 requests");
-  await until(page, `document.querySelector('input[type=search]').value === 'route == "default/named"'`);
+  await until(page, `document.querySelector('input[role=combobox]').value === 'route == "default/named"'`);
   // The newest is chosen: DELETE /named/two.
   await press(page, "j");
   await press(page, "m");

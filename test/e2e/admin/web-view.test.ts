@@ -158,7 +158,7 @@ suite("in Chromium", () => {
     await shows(page, "/broken");
     await shows(page, "1 request ");
     await press(page, "/");
-    await until(page, "document.activeElement.type === 'search'");
+    await until(page, "document.activeElement.role === 'combobox'");
     await page.send("Input.insertText", { text: " &&" });
     await press(page, "Enter");
     await until(page, "document.querySelector('[role=alert]')?.textContent.startsWith('where: ')");

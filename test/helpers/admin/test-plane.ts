@@ -12,6 +12,7 @@ import {
 } from "../../../src/admin/plane/plane.ts";
 import { LogOutput } from "../../../src/base/log.ts";
 import { type LogFilter, parseLogFilter } from "../../../src/base/log-filter.ts";
+import type { Catalog } from "../../../src/cel/index.ts";
 import type { RecordAnswer } from "../../../src/recorder/records.ts";
 import type { Explanation } from "../../../src/rehearsal/explanation.ts";
 import { readThreadMemory } from "../../../src/telemetry/thread-memory.ts";
@@ -104,6 +105,10 @@ export class TestPlane implements AdminPlane {
 
   samples(): string {
     return "";
+  }
+
+  async expressionNames(): Promise<Catalog> {
+    return { variables: [], functions: [] };
   }
 
   async impact(): Promise<never> {

@@ -1,8 +1,10 @@
+/** What the functions do, by example: on docs/expressions.md, which checks the values, and in the catalog of names. */
+
 /** An expression and its value as JSON; `…` = a value that differs each time. */
 type Example = readonly [expression: string, value: string];
 type Group = readonly [title: string, examples: readonly Example[]];
 
-/** The functions on docs/expressions.md, by what they are for. */
+/** By what the functions are for. */
 export const CEL_EXAMPLES: readonly Group[] = [
   [
     "When something may be missing",
@@ -55,6 +57,7 @@ export const CEL_EXAMPLES: readonly Group[] = [
       ['jwt.roles.exists(r, r == "admin")', "true"],
       ["[1, 2].all(x, x > 0)", "true"],
       ["[1, 2].exists_one(x, x > 1)", "true"],
+      ["[1, 2].existsOne(x, x > 1)", "true"],
       ["[1, 2, 3].filter(x, x > 1)", "[2,3]"],
       ["[1, 2].map(x, x * 10)", "[10,20]"],
       ['{"a": 1, "b": 2}.filterKeys(k, k != "b")', '{"a":1}'],

@@ -1,0 +1,92 @@
+import assert from "node:assert/strict";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { after, before, test } from "node:test";
+import { exchangeRaw } from "../../helpers/admin/raw-request.ts";
+import { TestGateway } from "../../helpers/gateway.ts";
+import { inChromium, look, shows, until, violations } from "../../helpers/web-view.ts";
+
+const backend = createServer((_, response) => response.end("hello"));
+let gateway: TestGateway;
+let host: string;
+
+/** A configuration that refuses what is below a prefix. */
+function configured(prefix: string): object {
+  const deny = { authorization: { rules: [{ deny: "true" }] } };
+  const routes = [
+    { name: "closed", matches: [{ path: { pathPrefix: prefix } }], policies: deny, backends: [{ host }] },
+    { name: "shop", matches: [{ path: { pathPrefix: "/" } }], backends: [{ host }] },
+  ];
+  return { binds: [{ port: 0, listeners: [{ name: "web", routes }] }] };
+}
+
+before(async () => {
+  await new Promise<void>((resolve) => backend.listen(0, "127.0.0.1", resolve));
+  host = `127.0.0.1:${(backend.address() as AddressInfo).port}`;
+  gateway = await TestGateway.start(configured("/admin"));
+  // With a host without a port: the new configuration does not listen where this gateway does.
+  for (const path of ["/cart", "/cart?token=s3cret", "/admin"])
+    await exchangeRaw(
+      `127.0.0.1:${gateway.port()}`,
+      `GET ${path} HTTP/1.1\r\nhost: shop.example\r\nconnection: close\r\n\r\n`,
+    );
+});
+after(async () => {
+  await gateway.stop();
+  backend.close();
+});
+
+const open = inChromium();
+
+test("a dropped configuration: what it would change, with examples of before and after", async (t) => {
+  const page = await open(t, `${gateway.url("admin")}/ui/#/impact`);
+  if (page === undefined) return;
+  await shows(page, "Nothing is applied");
+  const drop = (name: string, content: string): Promise<unknown> =>
+    page.evaluate(`(() => {
+      const data = new DataTransfer();
+      data.items.add(new File([${JSON.stringify(content)}], ${JSON.stringify(name)}));
+      document.querySelector('form').dispatchEvent(new DragEvent('drop', { dataTransfer: data, bubbles: true, cancelable: true }));
+    })()`);
+  const compare = "document.querySelector('button[type=submit]').click()";
+
+  for (const [name, content, says] of [
+    ["empty.yaml", "", "empty.yaml is empty."],
+    ["icon.png", "\u0089PNG\0\0", "icon.png is no text"],
+  ] as const) {
+    await drop(name, content);
+    await shows(page, says);
+  }
+  await page.evaluate(compare);
+  await shows(page, "There is no text yet");
+
+  await drop("wrong.yaml", "binds:\n- port: 8080\n  listners: []\n");
+  await until(page, "document.querySelector('textarea').value.includes('listners')");
+  await page.evaluate(compare);
+  await shows(page, "wrong.yaml:3");
+  await shows(page, "listeners");
+
+  await drop("new.yaml", JSON.stringify(configured("/cart"), undefined, 1));
+  await until(page, "document.querySelector('textarea').value.includes('/cart')");
+  await page.evaluate(compare);
+  await shows(page, "Refused: 2 requests");
+  await shows(page, "are refused with 403 by authorization at new.yaml:");
+  await shows(page, "No longer refused: 1 request");
+  assert.doesNotMatch(String(await page.evaluate("document.body.innerHTML")), /s3cret/);
+
+  await page.evaluate("document.querySelector('.changes summary').click()");
+  await until(page, "document.querySelectorAll('.outcomes article').length === 2");
+  const marked = await page.evaluate("[...document.querySelectorAll('.differs')].map((each) => each.textContent)");
+  assert.match(String(marked), /403.*default\/closed/);
+  assert.doesNotMatch(String(marked), /listener web/, "another place is no difference");
+  for (const scheme of ["light", "dark"] as const) {
+    await look(page, scheme, 400);
+    assert.equal(await page.evaluate("document.documentElement.scrollWidth > innerWidth"), false);
+    assert.deepEqual(await violations(page), []);
+  }
+  assert.deepEqual(
+    page.messages.filter((text) => !text.includes("400")),
+    [],
+  );
+  assert.equal((await fetch(`http://127.0.0.1:${gateway.port()}/cart`)).status, 200, "nothing is applied");
+});
