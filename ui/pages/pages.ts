@@ -6,6 +6,7 @@ import type { ComponentType } from "preact";
 import type { Place } from "../place.ts";
 import { Backend } from "./backend.tsx";
 import { Backends } from "./backends.tsx";
+import { Config } from "./config.tsx";
 import { Doc, Docs } from "./docs.tsx";
 import { Explain } from "./explain.tsx";
 import { Impact } from "./impact.tsx";
@@ -44,6 +45,7 @@ export const PAGES: readonly Page[] = [
   { path: "/backends/", show: Backend },
   { path: "/explain", name: "What if", show: Explain },
   { path: "/impact", name: "Impact", show: Impact },
+  { path: "/config", name: "Configuration", full: true, show: Config },
   { path: "/policies", name: "Policies", show: Policies },
   { path: "/policies/", show: Policy },
   { path: "/docs", show: Docs },
