@@ -6,6 +6,7 @@ import type { ComponentType } from "preact";
 import type { Place } from "../place.ts";
 import { Backend } from "./backend.tsx";
 import { Backends } from "./backends.tsx";
+import { Config } from "./config.tsx";
 import { Doc, Docs } from "./docs.tsx";
 import { Explain } from "./explain.tsx";
 import { Impact } from "./impact.tsx";
@@ -15,6 +16,7 @@ import { Request } from "./request.tsx";
 import { Requests } from "./requests.tsx";
 import { Route } from "./route.tsx";
 import { Routes } from "./routes.tsx";
+import { Trace } from "./trace.tsx";
 
 export interface Page {
   /** Of the place; one that ends in `/` stands for all paths below it. */
@@ -36,12 +38,14 @@ export const PAGES: readonly Page[] = [
   { path: "/", name: "Overview", show: Overview },
   { path: "/requests", name: "Requests", full: true, show: Requests },
   { path: "/r/", show: Request },
+  { path: "/trace", name: "Trace", show: Trace },
   { path: "/routes", name: "Routes", full: true, show: Routes },
   { path: "/routes/", show: Route },
   { path: "/backends", name: "Backends", full: true, show: Backends },
   { path: "/backends/", show: Backend },
   { path: "/explain", name: "What if", show: Explain },
   { path: "/impact", name: "Impact", show: Impact },
+  { path: "/config", name: "Configuration", full: true, show: Config },
   { path: "/policies", name: "Policies", show: Policies },
   { path: "/policies/", show: Policy },
   { path: "/docs", show: Docs },

@@ -14,6 +14,7 @@ import {
   type RouteView,
 } from "../plane/answers.ts";
 import type { BackendsAnswer, BackendsQuery, ProbeAnswer } from "../plane/backends.ts";
+import type { ConfigPartsAnswer, ConfigPartsQuery } from "../plane/config-parts.ts";
 import type { ConfigStatus } from "../plane/config-status.ts";
 import {
   type AdminAddress,
@@ -79,6 +80,8 @@ interface PageQuestion extends CallOptions {
   /** With its query. */
   readonly path: string;
   readonly body: string;
+  /** Something changes, which gateways refuse pages of others; the page has shown its token to `tgctl`, which serves it. */
+  readonly changes: boolean;
 }
 
 /** Admin servers admit pages of their own machine, which `tgctl` makes of those that it serves. */
@@ -108,6 +111,10 @@ export class AdminClient {
 
   async overview(options: CallOptions = {}): Promise<Overview> {
     return this.#answer("/overview", await this.#json("/overview", options));
+  }
+
+  async configParts(query: ConfigPartsQuery = {}, options: CallOptions = {}): Promise<ConfigPartsAnswer> {
+    return this.#answer("/config/parts", await this.#json(withQuery("/config/parts", queryOf(query)), options));
   }
 
   async routes(query: RoutesQuery = {}, options: CallOptions = {}): Promise<RoutesAnswer> {
@@ -191,10 +198,11 @@ export class AdminClient {
     method,
     path,
     body,
+    changes,
     signal,
   }: PageQuestion): Promise<{ readonly status: number; readonly text: string }> {
     const timeout = method === "GET" ? TIMEOUT : IMPACT_TIMEOUT;
-    const request = { method, path, body, timeout, signal, headers: { origin: PAGE_ORIGIN } };
+    const request = { method, path, body, timeout, signal, ...(!changes && { headers: { origin: PAGE_ORIGIN } }) };
     try {
       return { status: 200, text: await this.#text(request) };
     } catch (error) {
