@@ -3,6 +3,7 @@ export type { Catalog } from "./catalog.ts";
 export {
   CelEnvironment,
   type Condition,
+  type Examination,
   type Expression,
   readsBody,
   STANDARD_ENVIRONMENT,
