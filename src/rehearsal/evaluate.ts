@@ -1,5 +1,5 @@
 /** The value of an expression, and of each of its parts, for a request that somebody writes or that is over. Nothing is rehearsed. */
-import { isObject } from "../base/fields.ts";
+import { type Fields, isObject } from "../base/fields.ts";
 import { SECRET_PARAMETERS } from "../base/redaction.ts";
 import type { Names } from "../base/sensitive-names.ts";
 import {
@@ -31,6 +31,16 @@ export interface ExpressionQuestion {
   readonly expression: string;
   readonly scope: Scope;
   readonly about: Pick<Question, "request" | "assume"> | RecordedQuestion | Pick<Question, "assume">;
+}
+
+/** An `ExpressionQuestion` as JSON has it. */
+export interface AskedExpression {
+  readonly expression: string;
+  /** Default: `request`. */
+  readonly scope?: Scope;
+  readonly id?: string;
+  readonly request?: Question["request"] | RecordedQuestion["request"];
+  readonly assume?: Fields;
 }
 
 /** An expression with its value. Secrets are redacted as in traces. */
