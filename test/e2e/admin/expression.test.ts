@@ -32,6 +32,7 @@ test("an expression about a recorded request, with the functions of the configur
       ["failed(response.code)", true],
       ["response.code", 403],
       ['policy == "authorization"', true],
+      ["policy", "authorization"],
     ],
   );
   assert.equal((await admin.evaluate({ expression: "request.path", id })).value, "/cart");
