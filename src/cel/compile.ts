@@ -52,7 +52,7 @@ interface ObservedCondition extends Observation {
 }
 
 /** An expression in one evaluation, for those who write it. */
-export interface Examination extends Observation {
+interface Examination extends Observation {
   /** Of its value, as far as it is known before the evaluation. */
   readonly type: string;
   /** Why it has no value. */

@@ -3,7 +3,6 @@ export type { Catalog } from "./catalog.ts";
 export {
   CelEnvironment,
   type Condition,
-  type Examination,
   type Expression,
   readsBody,
   STANDARD_ENVIRONMENT,

@@ -27,7 +27,7 @@ import { type Question, type RecordedQuestion, readQuestion } from "./question.t
 import { UnknownFacts } from "./unknown-facts.ts";
 
 /** What to evaluate, and for what: a request as in `Question`, one that is over as in `RecordedQuestion`, or nothing that is known. */
-export interface ExpressionQuestion {
+interface ExpressionQuestion {
   readonly expression: string;
   readonly scope: Scope;
   readonly about: Pick<Question, "request" | "assume"> | RecordedQuestion | Pick<Question, "assume">;
@@ -57,7 +57,7 @@ export interface Evaluation {
   readonly parts: readonly EvaluatedPart[];
 }
 
-export interface ExpressionProblem {
+interface ExpressionProblem {
   /** What is wrong, without its place. */
   readonly what: string;
   /** With the line in question, and a caret below the place. */
