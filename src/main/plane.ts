@@ -2,6 +2,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { memoryReport, type NamedThreadMemory } from "../admin/memory.ts";
 import type { Overview, RoutesAnswer, RouteView } from "../admin/plane/answers.ts";
 import type { BackendsAnswer, BackendView, ProbeAnswer } from "../admin/plane/backends.ts";
+import type { ConfigPartsAnswer } from "../admin/plane/config-parts.ts";
 import type { ConfigStatus } from "../admin/plane/config-status.ts";
 import { AdminBadRequest, AdminGone, type AdminPlane, AdminUnavailable } from "../admin/plane/plane.ts";
 import { mergeCpuProfiles } from "../admin/pprof/cpu.ts";
@@ -11,7 +12,7 @@ import { messageOf } from "../base/errors.ts";
 import { parseLogFilter } from "../base/log-filter.ts";
 import { type Locate, withPlace } from "../base/origin.ts";
 import { redactAll } from "../base/redaction.ts";
-import { CelError, type Condition } from "../cel/index.ts";
+import { type Activation, CelError, type Condition } from "../cel/index.ts";
 import type { Settings } from "../config/settings.ts";
 import type { Ir } from "../ir/ir.ts";
 import { type PackedIr, unpackIr } from "../ir/packed-ir.ts";
@@ -33,6 +34,7 @@ import type { Supervisor } from "../worker/supervisor.ts";
 import { StreamGone, TooManyTraces } from "../worker/trace-hub.ts";
 import { BackendViews } from "./backends.ts";
 import { dumpIr, dumpSettings } from "./config-dump.ts";
+import { configParts } from "./config-parts.ts";
 import type { LiveEndpoints } from "./endpoints-dump.ts";
 import { fingerprintOf } from "./fingerprint.ts";
 import { certificateMetrics, documentMetrics, endpointMetrics } from "./gateway-metrics.ts";
@@ -85,6 +87,16 @@ export function makePlane(gateway: PlaneSource): AdminPlane {
   };
   let profiles = 0;
   let comparing = false;
+  /** What dumps of the configuration are made from. */
+  const dumped = async () => {
+    const { ir, ...states } = await withEndpoints(gateway);
+    const config = dumpSettings(
+      { ...settings, locality: states.locality },
+      gateway.configuration.frame,
+      gateway.addresses,
+    );
+    return { ir, live: { ...states, ports: supervisor.ports, hidden }, config };
+  };
   return {
     version,
     permits: { ...settings.admin, ui: settings.ui.enabled },
@@ -159,6 +171,14 @@ export function makePlane(gateway: PlaneSource): AdminPlane {
         throw error instanceof RehearsalBusy ? new AdminUnavailable(error.message) : error;
       }
     },
+    async evaluate(value) {
+      // Rehearsals have a thread of their own; this runs within the budget of one request.
+      const { evaluate, readExpressionQuestion } = await import("../rehearsal/evaluate.ts");
+      const question = readExpressionQuestion(value);
+      const functions = gateway.configuration.frame.customFunctions ?? "";
+      const recorded = "id" in question.about ? recordedOf(question.about.id, gateway) : undefined;
+      return evaluate(question, { functions, hidden, recorded });
+    },
     async expressionNames(scope) {
       // Its examples are loaded only here.
       const { catalogOf } = await import("../cel/catalog.ts");
@@ -194,15 +214,15 @@ export function makePlane(gateway: PlaneSource): AdminPlane {
       return redactAll({ key, endpoints: total, probes: probed }) as ProbeAnswer;
     },
     async configDump() {
-      const { ir, ...states } = await withEndpoints(gateway);
-      const { locality } = states;
-      const live = { ...states, ports: supervisor.ports, hidden };
-      const dump = {
-        ...dumpIr(ir, live),
-        version: versionInfo(),
-        config: dumpSettings({ ...settings, locality }, gateway.configuration.frame, gateway.addresses),
-      };
+      const { ir, live, config } = await dumped();
+      const dump = { ...dumpIr(ir, live), version: versionInfo(), config };
       return redactAll(sorted(dump)) as ReturnType<typeof sorted>;
+    },
+    async configParts(question) {
+      const { generation } = gateway.status;
+      const { ir, live, config } = await dumped();
+      const source = { ir, live, settings: config, generation, locate: locateIn(generation, gateway) };
+      return redactAll(await configParts(source, question)) as ConfigPartsAnswer;
     },
     setLogFilter(directives, reset) {
       const base = parseLogFilter(reset ? startFilter : gateway.logFilter);
@@ -280,6 +300,12 @@ function newestOf(
   const [record] = answer.records;
   if (record === undefined) throw new NoRecord(id, [answer]);
   return { record, ...(answer.found > 1 && { alike: answer.found }) };
+}
+
+/** The newest record with this id, and what expressions read of it. Throws NoRecord. */
+function recordedOf(id: string, gateway: PlaneSource): { readonly record: RequestRecord; readonly parts: Activation } {
+  const { record } = newestOf(id, gateway);
+  return { record, parts: recordsOf(gateway).partsOf(id) ?? {} };
 }
 
 const NOWHERE: Locate = () => undefined;

@@ -2,6 +2,7 @@ import type { VNode } from "preact";
 import { CHANGING_FIELDS } from "../../src/rehearsal/changing-fields.ts";
 import { linesOf, SIGNS, type StepLine } from "../../src/report/step-lines.ts";
 import type { Step } from "../../src/trace/steps.ts";
+import { OriginText } from "./origin.tsx";
 
 const TONES = { yes: "good", no: "bad", unknown: "warn", skipped: "quiet", notReached: "quiet" } as const;
 /** Levels that step-tree.css indents; deeper ones are not indented further. */
@@ -15,10 +16,21 @@ interface StepTreeProps {
 
 /** What a request went through, step by step, with values and places. */
 export function StepTree({ steps, before }: StepTreeProps): VNode {
-  const known = before && new Set(linesOf(before).map(keyOf));
+  return <Tree lines={linesOf(steps)} before={before && linesOf(before)} />;
+}
+
+interface TreeProps {
+  readonly lines: readonly StepLine[];
+  /** As `before` of a `StepTree`. */
+  readonly before?: readonly StepLine[] | undefined;
+}
+
+/** The lines of such a tree. */
+export function Tree({ lines, before }: TreeProps): VNode {
+  const known = before && new Set(before.map(keyOf));
   return (
     <ul class="tree">
-      {linesOf(steps).map((line, index) => (
+      {lines.map((line, index) => (
         <Line key={index} line={line} differs={known?.has(keyOf(line)) === false} />
       ))}
     </ul>
@@ -45,7 +57,12 @@ function Line({ line: { depth, result, text, place }, differs }: LineProps): VNo
       </span>
       <span>
         {text}
-        {place === undefined ? null : <span class="quiet"> {place}</span>}
+        {place === undefined ? null : (
+          <>
+            {" "}
+            <OriginText text={place} />
+          </>
+        )}
       </span>
     </li>
   );

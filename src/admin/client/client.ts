@@ -1,6 +1,7 @@
 import { jsonOf } from "../../base/fields.ts";
 import type { GatewayImpact } from "../../impact/merge.ts";
 import type { RecordAnswer } from "../../recorder/records.ts";
+import type { AskedExpression, Evaluation } from "../../rehearsal/evaluate.ts";
 import type { Explanation } from "../../rehearsal/explanation.ts";
 import type { Question, RecordedQuestion } from "../../rehearsal/question.ts";
 import {
@@ -14,6 +15,7 @@ import {
   type RouteView,
 } from "../plane/answers.ts";
 import type { BackendsAnswer, BackendsQuery, ProbeAnswer } from "../plane/backends.ts";
+import type { ConfigPartsAnswer, ConfigPartsQuery } from "../plane/config-parts.ts";
 import type { ConfigStatus } from "../plane/config-status.ts";
 import {
   type AdminAddress,
@@ -79,6 +81,8 @@ interface PageQuestion extends CallOptions {
   /** With its query. */
   readonly path: string;
   readonly body: string;
+  /** Something changes, which gateways refuse pages of others; the page has shown its token to `tgctl`, which serves it. */
+  readonly changes: boolean;
 }
 
 /** Admin servers admit pages of their own machine, which `tgctl` makes of those that it serves. */
@@ -108,6 +112,10 @@ export class AdminClient {
 
   async overview(options: CallOptions = {}): Promise<Overview> {
     return this.#answer("/overview", await this.#json("/overview", options));
+  }
+
+  async configParts(query: ConfigPartsQuery = {}, options: CallOptions = {}): Promise<ConfigPartsAnswer> {
+    return this.#answer("/config/parts", await this.#json(withQuery("/config/parts", queryOf(query)), options));
   }
 
   async routes(query: RoutesQuery = {}, options: CallOptions = {}): Promise<RoutesAnswer> {
@@ -142,6 +150,12 @@ export class AdminClient {
       timeout: EXPLAIN_TIMEOUT,
     } as const;
     return this.#answer("/explain", await adminJson(this.#address, { ...request, signal }));
+  }
+
+  /** The value of an expression, and of each of its parts. */
+  async evaluate(question: AskedExpression, { signal }: CallOptions = {}): Promise<Evaluation> {
+    const request = { method: "POST", path: "/expression", body: JSON.stringify(question), timeout: TIMEOUT } as const;
+    return this.#answer("/expression", await adminJson(this.#address, { ...request, signal }));
   }
 
   /** What a configuration would do to sampled requests. `last`: only those of this time, such as `1h`; `name`: how positions call it. */
@@ -191,10 +205,11 @@ export class AdminClient {
     method,
     path,
     body,
+    changes,
     signal,
   }: PageQuestion): Promise<{ readonly status: number; readonly text: string }> {
     const timeout = method === "GET" ? TIMEOUT : IMPACT_TIMEOUT;
-    const request = { method, path, body, timeout, signal, headers: { origin: PAGE_ORIGIN } };
+    const request = { method, path, body, timeout, signal, ...(!changes && { headers: { origin: PAGE_ORIGIN } }) };
     try {
       return { status: 200, text: await this.#text(request) };
     } catch (error) {

@@ -4,21 +4,27 @@ import type { Origin } from "../../base/origin.ts";
 import type { Catalog } from "../../cel/index.ts";
 import type { GatewayImpact } from "../../impact/merge.ts";
 import type { RecordAnswer, RequestRecord } from "../../recorder/records.ts";
+import type { Evaluation } from "../../rehearsal/evaluate.ts";
 import type { Explanation } from "../../rehearsal/explanation.ts";
 import type { RequestGroup } from "../../report/recorded.ts";
 import type { WorkerState } from "../../telemetry/worker-state.ts";
 import type { BackendsAnswer, BackendView, ProbeAnswer, Shortened } from "./backends.ts";
+import type { ConfigPartsAnswer } from "./config-parts.ts";
 import type { ConfigStatus } from "./config-status.ts";
 
 /** The JSON of an endpoint with status 200, by the path of its route. */
 export interface AdminAnswers {
   readonly "/backends": BackendsAnswer;
   readonly "/backends/": BackendView;
+  readonly "/config/parts": ConfigPartsAnswer;
   readonly "/config/status": ConfigStatus;
   readonly "/explain": Explanation;
+  readonly "/expression": Evaluation;
   readonly "/expression/names": Catalog;
   readonly "/impact": GatewayImpact;
   readonly "/overview": Overview;
+  /** What the server's own page shows to change something. */
+  readonly "/page-token": { readonly token: string };
   readonly "/probe/": ProbeAnswer;
   readonly "/requests": RecordAnswer;
   readonly "/routes": RoutesAnswer;
@@ -26,6 +32,9 @@ export interface AdminAnswers {
   /** With status 404, it says how far back the request would have been found. */
   readonly "/requests/": RecordAnswer;
 }
+
+/** The field in which the server's own page shows its token. Pages of other origins would need a preflight for it, which is not granted. */
+export const PAGE_TOKEN_HEADER = "x-tracegate-page-token";
 
 /** Whether all is well with a gateway, and how much it does. */
 export interface Overview {
@@ -218,11 +227,14 @@ export interface RequestsQuery {
 const MARKS: { readonly [Endpoint in keyof AdminAnswers]: (answer: Readonly<Record<string, unknown>>) => boolean } = {
   "/backends": ({ backends }) => isObject(backends),
   "/backends/": ({ endpoints }) => isObject(endpoints),
+  "/config/parts": ({ parts }) => Array.isArray(parts),
   "/config/status": ({ generation, synchronized }) => generation !== undefined && synchronized !== undefined,
   "/explain": ({ outcomes }) => Array.isArray(outcomes),
+  "/expression": ({ parts }) => Array.isArray(parts),
   "/expression/names": ({ variables, functions }) => Array.isArray(variables) && Array.isArray(functions),
   "/impact": ({ classes, changes }) => isObject(classes) && Array.isArray(changes),
   "/overview": ({ workers, traffic }) => Array.isArray(workers) && isObject(traffic),
+  "/page-token": ({ token }) => typeof token === "string",
   "/probe/": ({ probes }) => Array.isArray(probes),
   "/requests": ({ records }) => Array.isArray(records),
   "/routes": ({ routes }) => Array.isArray(routes),

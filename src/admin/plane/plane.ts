@@ -1,10 +1,12 @@
 import type { Catalog, Scope } from "../../cel/index.ts";
 import type { GatewayImpact } from "../../impact/merge.ts";
 import type { RecordAnswer, RecordQuery } from "../../recorder/records.ts";
+import type { Evaluation } from "../../rehearsal/evaluate.ts";
 import type { Explanation } from "../../rehearsal/explanation.ts";
 import type { MetricsFormat } from "../../telemetry/prometheus.ts";
 import type { Overview, RoutesAnswer, RoutesQuery, RouteView } from "./answers.ts";
 import type { BackendsAnswer, BackendsQuery, BackendView, ProbeAnswer } from "./backends.ts";
+import type { ConfigPartsAnswer, ConfigPartsQuery } from "./config-parts.ts";
 import type { ConfigStatus } from "./config-status.ts";
 
 /**
@@ -14,6 +16,8 @@ import type { ConfigStatus } from "./config-status.ts";
 export interface AdminPlane {
   /** The configuration in effect (docs/tgctl.md#tgctl-proxy-config-all), secrets redacted; keys in display order. */
   configDump(): Promise<unknown>;
+  /** Its parts, searched and in pages, secrets redacted. */
+  configParts(question: ConfigPartsQuestion): Promise<ConfigPartsAnswer>;
   configStatus(): ConfigStatus;
   overview(): Overview;
   routes(question: RoutesQuestion): Promise<RoutesAnswer>;
@@ -47,6 +51,11 @@ export interface AdminPlane {
    * @throws AdminUnavailable when too many are waiting
    */
   explain(question: unknown): Promise<Explanation>;
+  /**
+   * Evaluates an expression for a request that is written, or for one that is over; `question`: see `ExpressionQuestion`.
+   * @throws BadFacts for a question that has no answer, NoRecord for an unknown id
+   */
+  evaluate(question: unknown): Promise<Evaluation>;
   /** What an expression in this scope can use, with the functions of the configuration in effect. */
   expressionNames(scope: Scope): Promise<Catalog>;
   /**
@@ -111,6 +120,7 @@ interface ImpactQuestion {
 }
 
 /** Which routes to show. */
+type ConfigPartsQuestion = ConfigPartsQuery & Required<Pick<ConfigPartsQuery, "limit">>;
 type RoutesQuestion = RoutesQuery & Required<Pick<RoutesQuery, "page" | "limit">>;
 
 /** Which records to find; `where`: CEL over a record. */

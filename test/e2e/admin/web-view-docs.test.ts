@@ -1,8 +1,10 @@
 import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
 import { after, before, test } from "node:test";
 import { KINDS } from "../../../scripts/lib/policy-docs.ts";
+import { appRoot } from "../../../src/base/app-root.ts";
 import { TestGateway } from "../../helpers/gateway.ts";
-import { inChromium, look, shows, until, violations } from "../../helpers/web-view.ts";
+import { inChromium, press, shows, until, violations } from "../../helpers/web-view.ts";
 
 let gateway: TestGateway;
 before(async () => {
@@ -30,24 +32,47 @@ test("every kind of policy has its page: fields, an example, links that lead on"
   assert.deepEqual(page.messages, []);
 });
 
-test("a link into a page shows its section, on pages that fit narrow and wide windows, light and dark", async (t) => {
+test("a link into a page shows its section, and a page that is not there is named", async (t) => {
   const page = await open(t, place("#/docs/expressions?at=variables"));
   if (page === undefined) return;
   await until(page, "Math.abs(document.querySelector('#variables')?.getBoundingClientRect().top) < 200");
-  for (const hash of ["#/docs", "#/docs/recorder", "#/policies/cors"]) {
-    await page.evaluate(`location.hash = '${hash}'`);
-    await until(page, "document.querySelector('main [aria-busy=false]') !== null");
-    for (const scheme of ["light", "dark"] as const)
-      for (const width of [400, 1600]) {
-        await look(page, scheme, width);
-        assert.equal(
-          await page.evaluate("document.documentElement.scrollWidth > innerWidth"),
-          false,
-          `${hash} ${width}`,
-        );
-        assert.deepEqual(await violations(page), [], `${hash} ${scheme} ${width}`);
-      }
-  }
   await page.evaluate("location.hash = '#/policies/none'");
   await shows(page, "There is no page policies/none");
+});
+
+test("? shows the keys of the page and of all pages, and leads to the documentation; / goes to the search", async (t) => {
+  const page = await open(t, place("#/requests"));
+  if (page === undefined) return;
+  await until(page, "document.querySelector('main input') !== null");
+  await press(page, "?");
+  await until(page, "document.querySelector('dialog[open] li') !== null");
+  const help = "document.querySelector('dialog').textContent";
+  assert.match(String(await page.evaluate(help)), /Keys of the page Requests.*follows the newest.*Keys of all pages/s);
+  assert.deepEqual(await violations(page), []);
+  await press(page, "/");
+  assert.equal(await page.evaluate("document.activeElement.closest('dialog') !== null"), true);
+  await page.evaluate(
+    "[...document.querySelectorAll('dialog a')].find((link) => link.hash === '#/docs/recorder').click()",
+  );
+  await until(page, "document.querySelector('h1')?.textContent === 'Recorded requests'");
+  assert.equal(await page.evaluate("document.querySelector('dialog').open"), false);
+  await page.evaluate("location.hash = '#/routes'");
+  await until(page, "document.querySelector('main input[type=search]') !== null");
+  await press(page, "/");
+  assert.equal(await page.evaluate("document.activeElement.type"), "search");
+  await press(page, "?");
+  assert.equal(await page.evaluate("document.querySelector('dialog').open"), false);
+  assert.deepEqual(page.messages, []);
+});
+
+test("docs/ui.md has the keys that the help shows", async (t) => {
+  const page = await open(t, place("#/requests"));
+  if (page === undefined) return;
+  await until(page, "document.querySelector('main input') !== null");
+  await press(page, "?");
+  const shown = await page.evaluate(
+    "[...document.querySelectorAll('dialog dl')].flatMap((list) => [...list.querySelectorAll('dd')].map((does) => does.textContent))",
+  );
+  const documented = readFileSync(`${appRoot}docs/ui.md`, "utf8");
+  for (const does of shown as string[]) assert.ok(documented.includes(`| ${does} |`), does);
 });

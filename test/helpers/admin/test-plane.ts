@@ -1,6 +1,7 @@
 import { memoryReport } from "../../../src/admin/memory.ts";
 import type { Overview, RoutesAnswer } from "../../../src/admin/plane/answers.ts";
 import type { BackendsAnswer, BackendView, ProbeAnswer } from "../../../src/admin/plane/backends.ts";
+import type { ConfigPartsAnswer } from "../../../src/admin/plane/config-parts.ts";
 import type { ConfigStatus } from "../../../src/admin/plane/config-status.ts";
 import {
   AdminBadRequest,
@@ -14,6 +15,7 @@ import { LogOutput } from "../../../src/base/log.ts";
 import { type LogFilter, parseLogFilter } from "../../../src/base/log-filter.ts";
 import type { Catalog } from "../../../src/cel/index.ts";
 import type { RecordAnswer } from "../../../src/recorder/records.ts";
+import type { Evaluation } from "../../../src/rehearsal/evaluate.ts";
 import type { Explanation } from "../../../src/rehearsal/explanation.ts";
 import { readThreadMemory } from "../../../src/telemetry/thread-memory.ts";
 
@@ -77,6 +79,10 @@ export class TestPlane implements AdminPlane {
     };
   }
 
+  async configParts(): Promise<ConfigPartsAnswer> {
+    return { generation: 3, total: 0, found: 0, page: 1, parts: [] };
+  }
+
   async routes(): Promise<RoutesAnswer> {
     return { generation: 3, since: "2026-11-28T12:00:00.000Z", total: 0, found: 0, routes: [] };
   }
@@ -105,6 +111,10 @@ export class TestPlane implements AdminPlane {
 
   samples(): string {
     return "";
+  }
+
+  async evaluate(): Promise<Evaluation> {
+    return { parts: [] };
   }
 
   async expressionNames(): Promise<Catalog> {
