@@ -20,6 +20,7 @@ test("a link asks the same question", () => {
     assume: new Map([
       ["extAuthz", "deny"],
       ["jwt", '{"sub":"a=b"}'],
+      ['condition request.headers["x-role"] == "admin"', "false"],
     ]),
   };
   assert.deepEqual(addressOf(draft).leftOut, []);
@@ -44,17 +45,38 @@ test("a link has no secrets, and says which ones it lacks", () => {
   const draft: Draft = {
     ...EMPTY_DRAFT,
     url: "http://shop.example/?token=s3cret&page=2",
-    headers: "Authorization: Bearer s3cret\nx-canary: yes\nx-api-key: <redacted>",
+    headers:
+      "Authorization: Bearer s3cret\nx-canary: yes\nx-api-key: <redacted>\nreferer: http://a.example/?q=1&code=s3cret",
+    body: '{"user":{"password":"s3cret"}}',
     certificate: "-----BEGIN PRIVATE KEY-----\ns3cret",
+    assume: new Map([
+      ["extAuthz", '{"headers":{"authorization":"Bearer s3cret"}}'],
+      ["jwt", '{"sub":"a"}'],
+    ]),
   };
   const { hash, leftOut } = addressOf(draft);
   assert.doesNotMatch(hash, /s3cret/);
-  assert.deepEqual(leftOut, ["a parameter of the URL", "the certificate", "Authorization"]);
-  const { url, headers, certificate } = opened(draft);
-  assert.equal(url, "http://shop.example/?token=<redacted>&page=2");
-  assert.equal(headers, "Authorization: <redacted>\nx-canary: yes\nx-api-key: <redacted>");
-  assert.equal(certificate, "");
-  assert.match(JSON.stringify(questionOf(draft)), /Bearer s3cret.*BEGIN PRIVATE KEY/, "the page itself has them");
+  assert.deepEqual(leftOut, [
+    "a part of the URL",
+    "the certificate",
+    "the body",
+    "Authorization",
+    "referer",
+    "the value of extAuthz",
+  ]);
+  const headers =
+    "Authorization: <redacted>\nx-canary: yes\nx-api-key: <redacted>\nreferer: http://a.example/?q=1&code=<redacted>";
+  const url = "http://shop.example/?token=<redacted>&page=2";
+  const shared = { ...EMPTY_DRAFT, url, headers, assume: new Map([["jwt", '{"sub":"a"}']]) };
+  assert.deepEqual(opened(draft), shared);
+  assert.deepEqual(addressOf(shared), { hash, leftOut: [] });
+  assert.match(
+    JSON.stringify(questionOf(draft)),
+    /Bearer s3cret.*password.*BEGIN PRIVATE KEY/,
+    "the page itself has them",
+  );
+  for (const body of ["user=a&pwd=s3cret", "pwd=s3cret"])
+    assert.deepEqual(addressOf({ ...EMPTY_DRAFT, url: "http://a/", body }).leftOut, ["the body"]);
 });
 
 test("a recorded request becomes a question; a session has none", () => {

@@ -1,7 +1,8 @@
 /** The question of the what-if form: in its fields, in the address of the page, and as the gateway takes it. */
-import { REDACTED, redactTarget, SECRET_PARAMETERS } from "../src/base/redaction.ts";
+import { REDACTED, redactTarget, redactUrls, SECRET_PARAMETERS } from "../src/base/redaction.ts";
 import { SENSITIVE_HEADERS, SensitiveNames } from "../src/base/sensitive-names.ts";
 import type { RequestRecord } from "../src/recorder/records.ts";
+import { CONDITION } from "../src/rehearsal/condition.ts";
 import { urlToSend } from "./curl.ts";
 import { hashOf } from "./place.ts";
 
@@ -17,7 +18,7 @@ export interface Draft {
   readonly version: string;
   /** The client's certificate with its key, PEM. Never in the address. */
   readonly certificate: string;
-  /** `NAME=VALUE`, by name. */
+  /** Values by name. A condition is not for the gateway, which tries both results: other outcomes are hidden. */
   readonly assume: ReadonlyMap<string, string>;
 }
 
@@ -40,7 +41,7 @@ const secretHeaders = new SensitiveNames(SENSITIVE_HEADERS);
 /** The draft that an address has. */
 export function draftOf(query: URLSearchParams): Draft {
   const words = Object.fromEntries(WORDS.map((name) => [name, query.get(name) ?? ""]));
-  const assume = new Map(query.getAll("assume").map(splitAt("=")));
+  const assume = new Map(query.getAll("assume").map(splitAssumption));
   return { ...EMPTY_DRAFT, ...words, headers: query.getAll("header").join("\n"), assume };
 }
 
@@ -48,20 +49,40 @@ export function draftOf(query: URLSearchParams): Draft {
 export function addressOf(draft: Draft): { readonly hash: string; readonly leftOut: readonly string[] } {
   const leftOut: string[] = [];
   const url: string = redactTarget(draft.url, SECRET_PARAMETERS);
-  if (url !== draft.url) leftOut.push("a parameter of the URL");
+  if (url !== draft.url) leftOut.push("a part of the URL");
   if (draft.certificate !== "") leftOut.push("the certificate");
+  const hidesBody = hasSecret(draft.body);
+  if (hidesBody) leftOut.push("the body");
   const headers = linesOf(draft.headers).map((line) => {
     const [name, value] = splitAt(":")(line);
-    if (!secretHeaders.has(name.trim().toLowerCase()) || value.includes(REDACTED)) return line;
-    leftOut.push(name);
-    return `${name}: ${REDACTED}`;
+    const shown = secretHeaders.has(name.trim().toLowerCase()) ? REDACTED : redactUrls(value);
+    if (value.includes(REDACTED) || shown === value) return line;
+    leftOut.push(name.trim());
+    return `${name}: ${shown.trim()}`;
   });
+  const assume = [...draft.assume].filter(([name, value]) => {
+    if (!hasSecret(value)) return true;
+    leftOut.push(`the value of ${name}`);
+    return false;
+  });
+  const words = { ...draft, url, body: hidesBody ? "" : draft.body };
   const query = [
-    ...WORDS.map((name) => [name, name === "url" ? url : draft[name]] as const),
+    ...WORDS.map((name) => [name, words[name]] as const),
     ...headers.map((line) => ["header", line] as const),
-    ...[...draft.assume].map(([name, value]) => ["assume", `${name}=${value}`] as const),
+    ...assume.map(([name, value]) => ["assume", `${name}=${value}`] as const),
   ];
   return { hash: hashOf("/explain", query), leftOut };
+}
+
+/** Whether a text has a parameter or property whose name is that of a secret: it may be a form or JSON. */
+function hasSecret(text: string): boolean {
+  const asParameter = `/?in=${encodeURIComponent(`?${text}`)}`;
+  return redactTarget(asParameter, SECRET_PARAMETERS) !== asParameter;
+}
+
+/** A draft without assumptions: which request it is about. */
+export function requestKey(draft: Draft): string {
+  return JSON.stringify(questionOf({ ...draft, assume: EMPTY_DRAFT.assume }));
 }
 
 /** The body of `POST /explain`. */
@@ -75,7 +96,7 @@ export function questionOf({ method, url, headers, body, source, version, certif
     }),
     ...Object.fromEntries(Object.entries(given).filter(([, value]) => value !== "")),
   };
-  return { request, assume: Object.fromEntries(assume) };
+  return { request, assume: Object.fromEntries([...assume].filter(([name]) => !name.startsWith(CONDITION))) };
 }
 
 /** The place where one can ask what would happen to such a request; undefined for connections and sessions. */
@@ -88,6 +109,12 @@ export function whatIfHash(record: RequestRecord): string | undefined {
 
 function linesOf(text: string): string[] {
   return text.split("\n").filter((line) => line.trim() !== "");
+}
+
+/** `NAME=VALUE`. A condition may have `=` in its text, but not in its result. */
+function splitAssumption(text: string): [name: string, value: string] {
+  const at = text.startsWith(CONDITION) ? text.lastIndexOf("=") : text.indexOf("=");
+  return at < 0 ? [text, ""] : [text.slice(0, at), text.slice(at + 1)];
 }
 
 /** What is before and after the first mark; without one, there is nothing after it. */

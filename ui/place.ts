@@ -29,6 +29,11 @@ export function requestHash(id: string): string {
   return `#/r/${encodeURIComponent(id)}`;
 }
 
+/** A link to a route, by its key. */
+export function routeHash(key: string): string {
+  return `#/routes/${encodeURIComponent(key)}`;
+}
+
 /** The place that is shown. */
 export const place = signal<Place>({ path: "/", query: new URLSearchParams() });
 

@@ -15,6 +15,7 @@ import type {
   PathMatch,
   Route,
   RouteBackend,
+  TargetedPolicy,
   TcpRoute,
   Tracing,
   ValueMatch,
@@ -29,7 +30,7 @@ import { redactTcp } from "../policies/upstream-settings/index.ts";
 import type { FrontendInput } from "../translation/schema/frontend.ts";
 import { targetName } from "../upstream/settings/pool-target.ts";
 import type { Target } from "../upstream/settings/target.ts";
-import { backendsOf } from "./backend-uses.ts";
+import { backendsOf, type UsedBackend } from "./backend-uses.ts";
 import { EndpointsDump, type LiveEndpoints } from "./endpoints-dump.ts";
 
 /** The live state that a dump shows besides the configuration. */
@@ -41,7 +42,7 @@ export interface Live extends LiveEndpoints {
 }
 
 /** What each part of a dump is made with, besides the part itself. */
-interface Context extends Pick<Live, "hidden" | "ports"> {
+export interface DumpContext extends Pick<Live, "hidden" | "ports"> {
   /** What the origins of policies name. */
   readonly containers: Containers;
 }
@@ -54,14 +55,7 @@ export function dumpIr(ir: Ir, live: Live): Fields {
   return {
     backends: dumpBackends(ir, context, endpoints),
     binds: byKey(ir.binds).map((bind) => dumpBind(bind, context)),
-    policies: byKey(ir.targeted).map(({ key, name, target, inheritance, policy, origin }) => ({
-      key,
-      name,
-      target,
-      ...(inheritance !== undefined && { inheritance }),
-      ...dumpOrigin(origin),
-      policy: mapValues(policy, (part, role) => (isObject(part) ? dumpRole(role, part, hidden) : part)),
-    })),
+    policies: byKey(ir.targeted).map((policy) => dumpTargeted(policy, hidden)),
     routes: {
       routeGroups: Object.fromEntries(
         ir.routeGroups.map((group) => [
@@ -75,22 +69,55 @@ export function dumpIr(ir: Ir, live: Live): Fields {
   };
 }
 
+/** An entry of `policies[]`, or a policy of Kubernetes. */
+export function dumpTargeted(
+  { key, name, target, inheritance, policy, origin }: TargetedPolicy,
+  hidden: ReadonlySet<string>,
+): Fields {
+  return {
+    key,
+    name,
+    target,
+    ...(inheritance !== undefined && { inheritance }),
+    ...dumpOrigin(origin),
+    policy: mapValues(policy, (part, role) => (isObject(part) ? dumpRole(role, part, hidden) : part)),
+  };
+}
+
 /** Named backends and those defined in routes; services have their own list. */
-function dumpBackends(ir: Ir, context: Context, endpoints: EndpointsDump): Fields[] {
-  return backendsOf(ir).flatMap(({ backend, isNamed, uses }) => {
-    if (!isNamed && !stored(backend.target)) return [];
-    const { origin } = backend;
-    const dumped = {
-      backend: dumpBackend(backend),
-      ...dumpOrigin(origin),
-      ...endpoints.backend([backend, ...uses]),
-      ...(isNamed && inline(backend, origin, ["policies"], context)),
-    };
-    return [dumped];
+function dumpBackends(ir: Ir, context: DumpContext, endpoints: EndpointsDump): Fields[] {
+  return backendsOf(ir).flatMap((used) => {
+    if (!used.isNamed && !stored(used.backend.target)) return [];
+    return [dumpUsed(used, context, endpoints)];
   });
 }
 
-function dumpBind(bind: Bind, context: Context): Fields {
+/** A backend with its endpoints. */
+export function dumpUsed(
+  { backend, isNamed, uses }: UsedBackend,
+  context: DumpContext,
+  endpoints: EndpointsDump,
+): Fields {
+  const { origin } = backend;
+  return {
+    backend: dumpBackend(backend),
+    ...dumpOrigin(origin),
+    ...endpoints.backend([backend, ...uses]),
+    ...(isNamed && inline(backend, origin, ["policies"], context)),
+  };
+}
+
+function dumpBind(bind: Bind, context: DumpContext): Fields {
+  return {
+    ...dumpBindHead(bind, context),
+    listeners: Object.fromEntries(
+      byKey(bind.listeners).map((listener) => [listener.key, dumpListener(listener, context)]),
+    ),
+  };
+}
+
+/** A bind without its listeners. */
+export function dumpBindHead(bind: Bind, context: DumpContext): Fields {
   return {
     key: bind.key,
     address: formatHostPort(bind.host, context.ports[bind.key] ?? bind.port),
@@ -98,26 +125,13 @@ function dumpBind(bind: Bind, context: Context): Fields {
     tunnelProtocol: bind.tunnelProtocol,
     mode: bind.mode,
     ...dumpOrigins(bind.frontend.origins ?? {}),
-    listeners: Object.fromEntries(
-      byKey(bind.listeners).map((listener) => [listener.key, dumpListener(listener, context)]),
-    ),
   };
 }
 
-function dumpListener(listener: Listener, context: Context): Fields {
-  const secure = listener.protocol === "HTTPS" || listener.protocol === "TLS";
-  const made = listener.tls?.dynamicCa !== undefined;
-  const certificateSource = listener.tls === undefined ? null : { certificateSource: made ? "DynamicCa" : "Static" };
+function dumpListener(listener: Listener, context: DumpContext): Fields {
   const tcp = listener.protocol !== "HTTP" && listener.protocol !== "HTTPS";
   return {
-    key: listener.key,
-    gatewayName: listener.gatewayName,
-    gatewayNamespace: listener.gatewayNamespace,
-    listenerName: listener.name,
-    listenerSet: null,
-    hostname: listener.hostname,
-    ...dumpOrigin(listener.origin),
-    protocol: secure ? { [listener.protocol]: certificateSource } : listener.protocol,
+    ...dumpListenerHead(listener),
     ...(!tcp && {
       routes: Object.fromEntries(byKey(listener.routes).map((route) => [route.key, dumpRoute(route, context)])),
     }),
@@ -127,7 +141,24 @@ function dumpListener(listener: Listener, context: Context): Fields {
   };
 }
 
-function dumpRoute(route: Route, context: Context): Fields {
+/** A listener without its routes. */
+export function dumpListenerHead(listener: Listener): Fields {
+  const secure = listener.protocol === "HTTPS" || listener.protocol === "TLS";
+  const made = listener.tls?.dynamicCa !== undefined;
+  const certificateSource = listener.tls === undefined ? null : { certificateSource: made ? "DynamicCa" : "Static" };
+  return {
+    key: listener.key,
+    gatewayName: listener.gatewayName,
+    gatewayNamespace: listener.gatewayNamespace,
+    listenerName: listener.name,
+    listenerSet: null,
+    hostname: listener.hostname,
+    ...dumpOrigin(listener.origin),
+    protocol: secure ? { [listener.protocol]: certificateSource } : listener.protocol,
+  };
+}
+
+export function dumpRoute(route: Route, context: DumpContext): Fields {
   return {
     key: route.key,
     name: route.name,
@@ -151,7 +182,7 @@ function dumpRoute(route: Route, context: Context): Fields {
   };
 }
 
-function dumpTcpRoute(route: TcpRoute, context: Context): Fields {
+export function dumpTcpRoute(route: TcpRoute, context: DumpContext): Fields {
   const { key, name, namespace, ruleName, hostnames, origin } = route;
   return {
     key,
@@ -175,7 +206,7 @@ function dumpPath(path: PathMatch): Fields {
 }
 
 /** A value that a secret header or parameter is compared with is also secret. */
-function dumpHeader(header: ValueMatch, context: Context): Fields {
+function dumpHeader(header: ValueMatch, context: DumpContext): Fields {
   return dumpValue(context.hidden.has(header.name.toLowerCase()) ? { ...header, value: REDACTED } : header);
 }
 
@@ -223,7 +254,7 @@ interface Place extends Pick<Route, "policies" | "sources" | "inline"> {}
  * The policies that an object contains (targeted policies are listed in `policies`), and where those in effect were written if that is
  * elsewhere too. `own`: the field of `around` with the policies of the object.
  */
-function inline(place: Place, around: Origin | undefined, own: Path, { hidden, containers }: Context): Fields {
+function inline(place: Place, around: Origin | undefined, own: Path, { hidden, containers }: DumpContext): Fields {
   const list = Object.entries(place.inline ?? place.policies).map(([kind, value]) => dumpPolicy(kind, value, hidden));
   const found = Object.entries(originsOf(place, around, own, containers));
   const elsewhere = Object.fromEntries(found.filter(([kind]) => kind in (place.sources ?? {})));

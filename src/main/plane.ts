@@ -2,6 +2,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { memoryReport, type NamedThreadMemory } from "../admin/memory.ts";
 import type { Overview, RoutesAnswer, RouteView } from "../admin/plane/answers.ts";
 import type { BackendsAnswer, BackendView, ProbeAnswer } from "../admin/plane/backends.ts";
+import type { ConfigPartsAnswer } from "../admin/plane/config-parts.ts";
 import type { ConfigStatus } from "../admin/plane/config-status.ts";
 import { AdminBadRequest, AdminGone, type AdminPlane, AdminUnavailable } from "../admin/plane/plane.ts";
 import { mergeCpuProfiles } from "../admin/pprof/cpu.ts";
@@ -33,6 +34,7 @@ import type { Supervisor } from "../worker/supervisor.ts";
 import { StreamGone, TooManyTraces } from "../worker/trace-hub.ts";
 import { BackendViews } from "./backends.ts";
 import { dumpIr, dumpSettings } from "./config-dump.ts";
+import { configParts } from "./config-parts.ts";
 import type { LiveEndpoints } from "./endpoints-dump.ts";
 import { fingerprintOf } from "./fingerprint.ts";
 import { certificateMetrics, documentMetrics, endpointMetrics } from "./gateway-metrics.ts";
@@ -85,6 +87,16 @@ export function makePlane(gateway: PlaneSource): AdminPlane {
   };
   let profiles = 0;
   let comparing = false;
+  /** What dumps of the configuration are made from. */
+  const dumped = async () => {
+    const { ir, ...states } = await withEndpoints(gateway);
+    const config = dumpSettings(
+      { ...settings, locality: states.locality },
+      gateway.configuration.frame,
+      gateway.addresses,
+    );
+    return { ir, live: { ...states, ports: supervisor.ports, hidden }, config };
+  };
   return {
     version,
     permits: { ...settings.admin, ui: settings.ui.enabled },
@@ -194,15 +206,15 @@ export function makePlane(gateway: PlaneSource): AdminPlane {
       return redactAll({ key, endpoints: total, probes: probed }) as ProbeAnswer;
     },
     async configDump() {
-      const { ir, ...states } = await withEndpoints(gateway);
-      const { locality } = states;
-      const live = { ...states, ports: supervisor.ports, hidden };
-      const dump = {
-        ...dumpIr(ir, live),
-        version: versionInfo(),
-        config: dumpSettings({ ...settings, locality }, gateway.configuration.frame, gateway.addresses),
-      };
+      const { ir, live, config } = await dumped();
+      const dump = { ...dumpIr(ir, live), version: versionInfo(), config };
       return redactAll(sorted(dump)) as ReturnType<typeof sorted>;
+    },
+    async configParts(question) {
+      const { generation } = gateway.status;
+      const { ir, live, config } = await dumped();
+      const source = { ir, live, settings: config, generation, locate: locateIn(generation, gateway) };
+      return redactAll(await configParts(source, question)) as ConfigPartsAnswer;
     },
     setLogFilter(directives, reset) {
       const base = parseLogFilter(reset ? startFilter : gateway.logFilter);

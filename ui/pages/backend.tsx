@@ -8,7 +8,7 @@ import { type AskError, ask } from "../ask.ts";
 import { EndpointCells, EndpointHeadings } from "../parts/endpoint-cells.tsx";
 import { HealthStrip } from "../parts/health-strip.tsx";
 import { Problem } from "../parts/problem.tsx";
-import { hashOf } from "../place.ts";
+import { hashOf, routeHash } from "../place.ts";
 import { usePoll } from "../poll.ts";
 import type { PageProps } from "./pages.ts";
 
@@ -189,7 +189,7 @@ function Routes({ routes: { shown, total } }: { readonly routes: BackendView["ro
               {listed.map(({ key, name, rule, weight, origin }, index) => (
                 <tr key={`${key} ${index}`}>
                   <td>
-                    <a href={hashOf("/routes", { search: key })}>{name}</a> <span class="quiet">{rule}</span>
+                    <a href={routeHash(key)}>{name}</a> <span class="quiet">{rule}</span>
                   </td>
                   <td class="number">{weight}</td>
                   <td>{origin === undefined ? "" : formatOrigin(origin)}</td>

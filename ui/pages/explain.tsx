@@ -1,49 +1,73 @@
-import { useSignal } from "@preact/signals";
+import { type Signal, useSignal } from "@preact/signals";
 import type { ComponentChildren, TargetedEvent, VNode } from "preact";
 import { useEffect, useRef } from "preact/hooks";
+import { counted } from "../../src/base/counted.ts";
 import { CONDITION } from "../../src/rehearsal/condition.ts";
 import type { Explanation } from "../../src/rehearsal/explanation.ts";
+import type { BadPart } from "../../src/rehearsal/facts.ts";
 import { useAnswer } from "../answer.ts";
 import type { AskError } from "../ask.ts";
-import { addressOf, type Draft, draftOf, questionOf } from "../explain-question.ts";
+import { addressOf, type Draft, draftOf, questionOf, requestKey } from "../explain-question.ts";
 import { Outcome, valueText } from "../parts/outcome.tsx";
 import { Problem } from "../parts/problem.tsx";
 import type { PageProps } from "./pages.ts";
 
 const METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
 
+interface Asked {
+  readonly draft: Draft;
+  /** How often the form was sent: also the same question may have another answer by now. */
+  readonly times: number;
+}
+
 /** What would happen to a request: a form with its facts, what is assumed, and every outcome. Nothing is sent. */
 export function Explain({ place: { query } }: PageProps): VNode {
-  // What is asked; the address has it without secrets.
-  const asked = useSignal<Draft>(draftOf(query));
+  // The address has the same, without secrets.
+  const asked = useSignal<Asked>({ draft: draftOf(query), times: 0 });
   const problem = useSignal<AskError | undefined>(undefined);
   useEffect(() => {
-    const there = draftOf(query);
-    if (addressOf(there).hash !== addressOf(asked.value).hash) asked.value = there;
+    const draft = draftOf(query);
+    if (addressOf(draft).hash !== addressOf(asked.value.draft).hash) asked.value = { ...asked.value, draft };
   }, [query]);
-  const draft = asked.value;
+  const { draft, times } = asked.value;
   const { leftOut } = addressOf(draft);
-  const put = (next: Draft): void => {
-    asked.value = next;
+  const put = (next: Draft, more = 0): void => {
+    asked.value = { draft: next, times: times + more };
     const { hash } = addressOf(next);
     if (hash !== location.hash) location.hash = hash;
   };
   return (
     <>
       <h1>What would happen</h1>
-      <Form key={JSON.stringify([...query])} draft={draft} problem={problem.value} put={put} />
+      <Form draft={draft} problem={problem.value} put={(next) => put(next, 1)} />
       {leftOut.length === 0 ? null : (
         <p class="quiet">
-          The address of this page leaves out secrets: {leftOut.join(", ")}. Whoever opens it sees them as unknown.
+          The address of this page leaves out secrets: {leftOut.join(", ")}. Whoever opens it gets the answer without
+          them.
         </p>
       )}
       {draft.url === "" ? (
         <p class="quiet">The gateway rehearses the request with its own code. No backend or service gets anything.</p>
       ) : (
-        <Answer draft={draft} put={put} problem={problem} />
+        <Answer key={requestKey(draft)} draft={draft} times={times} put={put} problem={problem} />
       )}
     </>
   );
+}
+
+const FIELDS = ["method", "url", "headers", "body", "source", "version", "certificate"] as const;
+type Field = (typeof FIELDS)[number];
+
+/** The field of the form that a problem is about. */
+function fieldOf(problem: AskError | undefined): Field | undefined {
+  const about = problem?.about;
+  return about !== undefined && "request" in about ? FIELDS.find((name) => name === about.request) : undefined;
+}
+
+/** The assumption that a problem is about, with what can be assumed instead. */
+function assumptionOf(problem: AskError | undefined): Extract<BadPart, { assume: string }> | undefined {
+  const about = problem?.about;
+  return about !== undefined && "assume" in about ? about : undefined;
 }
 
 interface FormProps {
@@ -54,12 +78,21 @@ interface FormProps {
 
 /** The facts of the request. Enter in a line, or the button, asks. */
 function Form({ draft, problem, put }: FormProps): VNode {
-  const { method, url, headers, body, source, version, certificate } = draft;
+  const form = useRef<HTMLFormElement>(null);
+  // What is typed and not asked stays until the address names another request.
+  useEffect(() => {
+    for (const name of FIELDS) {
+      const element = form.current?.elements.namedItem(name);
+      if (element instanceof HTMLInputElement || element instanceof HTMLTextAreaElement) element.value = draft[name];
+      if (element instanceof HTMLSelectElement) element.value = draft[name];
+    }
+  }, [requestKey(draft)]);
   const submit = (event: TargetedEvent<HTMLFormElement>): void => {
     event.preventDefault();
     const data = new FormData(event.currentTarget);
-    const text = (name: string): string => String(data.get(name) ?? "").replaceAll("\r\n", "\n");
+    const text = (name: Field): string => String(data.get(name) ?? "").replaceAll("\r\n", "\n");
     put({
+      ...draft,
       method: text("method").trim(),
       url: text("url").trim(),
       headers: text("headers"),
@@ -67,52 +100,52 @@ function Form({ draft, problem, put }: FormProps): VNode {
       source: text("source").trim(),
       version: text("version"),
       certificate: text("certificate").trim(),
-      assume: draft.assume,
     });
   };
-  const about = problem?.about;
-  const wrong = about !== undefined && "request" in about ? about.request : undefined;
-  const field = (name: string) => ({
+  const wrong = fieldOf(problem);
+  const labeled = { problem, wrong };
+  const field = (name: Field) => ({
     id: idOf(name),
     name,
     spellcheck: false,
-    ...(wrong === name && { "aria-invalid": true, "aria-describedby": "explain-problem" }),
+    ...(wrong === name && { "aria-invalid": true, "aria-describedby": `${idOf(name)}-problem` }),
   });
+  const { body, source, version, certificate } = draft;
   const isOpen = body !== "" || source !== "" || version !== "" || certificate !== "";
   return (
-    <form class="explain" onSubmit={submit}>
-      <Labeled field="method" name="Method">
-        <input {...field("method")} defaultValue={method} placeholder="GET" list="methods" size={8} />
+    <form class="explain" ref={form} onSubmit={submit}>
+      <Labeled {...labeled} field="method" name="Method">
+        <input {...field("method")} placeholder="GET" list="methods" size={8} />
         <datalist id="methods">
           {METHODS.map((each) => (
             <option key={each} value={each} />
           ))}
         </datalist>
       </Labeled>
-      <Labeled field="url" name="URL" wide>
-        <input {...field("url")} defaultValue={url} placeholder="http://shop.example/cart" required />
+      <Labeled {...labeled} field="url" name="URL" wide>
+        <input {...field("url")} placeholder="http://shop.example/cart" required />
       </Labeled>
-      <Labeled field="headers" name="Header fields, one per line" wide>
-        <textarea {...field("headers")} defaultValue={headers} placeholder="x-canary: yes" rows={3} />
+      <Labeled {...labeled} field="headers" name="Header fields, one per line" wide>
+        <textarea {...field("headers")} placeholder="x-canary: yes" rows={3} />
       </Labeled>
       <details open={isOpen}>
         <summary>Body, client, version</summary>
         <div class="explain">
-          <Labeled field="body" name="Body" wide>
-            <textarea {...field("body")} defaultValue={body} rows={3} />
+          <Labeled {...labeled} field="body" name="Body" wide>
+            <textarea {...field("body")} rows={3} />
           </Labeled>
-          <Labeled field="source" name="Client address">
-            <input {...field("source")} defaultValue={source} placeholder="127.0.0.1" />
+          <Labeled {...labeled} field="source" name="Client address">
+            <input {...field("source")} placeholder="127.0.0.1" />
           </Labeled>
-          <Labeled field="version" name="HTTP version">
-            <select {...field("version")} defaultValue={version}>
+          <Labeled {...labeled} field="version" name="HTTP version">
+            <select {...field("version")}>
               <option value="">as negotiated</option>
               <option value="1.1">1.1</option>
               <option value="2">2</option>
             </select>
           </Labeled>
-          <Labeled field="certificate" name="Client certificate and key, PEM" wide>
-            <textarea {...field("certificate")} defaultValue={certificate} rows={2} />
+          <Labeled {...labeled} field="certificate" name="Client certificate and key, PEM" wide>
+            <textarea {...field("certificate")} rows={2} />
           </Labeled>
         </div>
       </details>
@@ -121,77 +154,93 @@ function Form({ draft, problem, put }: FormProps): VNode {
   );
 }
 
-function idOf(field: string): string {
+function idOf(field: Field): string {
   return `explain-${field}`;
 }
 
 interface LabeledProps {
-  readonly field: string;
+  readonly field: Field;
   readonly name: string;
   readonly wide?: boolean;
+  readonly problem: AskError | undefined;
+  /** The field that it is about. */
+  readonly wrong: Field | undefined;
   readonly children: ComponentChildren;
 }
 
-function Labeled({ field, name, wide = false, children }: LabeledProps): VNode {
+/** A field of the form with its name, and with what is wrong with it. */
+function Labeled({ field, name, wide = false, problem, wrong, children }: LabeledProps): VNode {
   return (
-    <label class={wide ? "labeled grows" : "labeled"} htmlFor={idOf(field)}>
-      <span class="quiet">{name}</span>
+    <div class={wide ? "labeled grows" : "labeled"}>
+      <label class="quiet" htmlFor={idOf(field)}>
+        {name}
+      </label>
       {children}
-    </label>
+      {wrong === field ? (
+        <div id={`${idOf(field)}-problem`}>
+          <Problem problem={problem} />
+        </div>
+      ) : null}
+    </div>
   );
 }
+
+/** What is assumed from now on; undefined: nothing, it is left open. */
+type Change = readonly [name: string, value: string | undefined];
 
 interface AnswerProps {
   readonly draft: Draft;
+  readonly times: number;
   readonly put: (draft: Draft) => void;
-  readonly problem: { value: AskError | undefined };
+  readonly problem: Signal<AskError | undefined>;
 }
 
-/** What the outcomes depend on, as switches, and the outcomes side by side. */
-function Answer({ draft, put, problem }: AnswerProps): VNode {
+/** What the outcomes of a request depend on, as switches, and the outcomes side by side. */
+function Answer({ draft, times, put, problem }: AnswerProps): VNode {
   const question = questionOf(draft);
-  const answered = useAnswer("/explain", { body: question }, JSON.stringify(question));
+  const answered = useAnswer("/explain", { body: question }, JSON.stringify([question, times]));
   useEffect(() => {
     problem.value = answered.problem;
+    return () => {
+      problem.value = undefined;
+    };
   }, [answered.problem]);
-  // Conditions cannot be assumed: outcomes in which they are otherwise are hidden.
-  const conditions = useSignal<ReadonlyMap<string, string>>(new Map());
-  const choices = useKnown(JSON.stringify(questionOf({ ...draft, assume: new Map() })), answered.answer);
+  const choices = useChoices(answered.answer);
   const { assume } = draft;
-  const set = (name: string, value: string | undefined): void => {
-    const before = name.startsWith(CONDITION) ? conditions.value : assume;
-    const next = new Map(before);
-    if (value === undefined) next.delete(name);
-    else next.set(name, value);
-    if (before === assume) put({ ...draft, assume: next });
-    else conditions.value = next;
+  const change = (changes: readonly Change[]): void => {
+    const next = new Map(assume);
+    for (const [name, value] of changes)
+      if (value === undefined) next.delete(name);
+      else next.set(name, value);
+    put({ ...draft, assume: next });
   };
-  const names = new Set([...choices.keys(), ...assume.keys()]);
   const outcomes = answered.answer?.outcomes ?? [];
   const shown = outcomes.filter(({ given }) =>
-    [...conditions.value].every(([name, value]) => given[name] === undefined || String(given[name]) === value),
+    [...assume].every(
+      ([name, value]) => !name.startsWith(CONDITION) || given[name] === undefined || valueText(given[name]) === value,
+    ),
   );
+  const wrong = assumptionOf(answered.problem);
+  const isSaid = fieldOf(answered.problem) !== undefined || (wrong !== undefined && assume.has(wrong.assume));
   return (
     <>
       <section class="switches" aria-label="Assumptions">
-        {[...names].map((name) => (
+        {[...new Set([...choices.keys(), ...assume.keys()])].map((name) => (
           <Switches
             key={name}
             name={name}
             values={[...new Set([...(choices.get(name) ?? []), ...(assume.has(name) ? [assume.get(name) ?? ""] : [])])]}
-            value={(name.startsWith(CONDITION) ? conditions.value : assume).get(name)}
-            set={(value) => set(name, value)}
+            value={assume.get(name)}
+            problem={wrong?.assume === name ? answered.problem : undefined}
+            change={change}
           />
         ))}
-        <More add={(name, value) => set(name, value)} />
+        <More add={(name, value) => change([[name, value]])} />
       </section>
-      <div id="explain-problem">
-        <Problem problem={answered.problem} />
-      </div>
-      {answered.answer?.omitted === undefined ? null : (
-        <p class="quiet">
-          {outcomes.length} of at least {outcomes.length + answered.answer.omitted} outcomes are shown. Assume something
-          to see the others.
+      <Problem problem={isSaid ? undefined : answered.problem} />
+      {answered.answer === undefined ? null : (
+        <p class="quiet" role="status">
+          {sayHowMany(shown.length, answered.answer)}
         </p>
       )}
       <div class="outcomes">
@@ -203,20 +252,25 @@ function Answer({ draft, put, problem }: AnswerProps): VNode {
   );
 }
 
-/**
- * The choices that the outcomes of a request had so far, with their values: an assumption leaves only one of them. `key` stands for the
- * request.
- */
-function useKnown(key: string, answer: Explanation | undefined): ReadonlyMap<string, ReadonlySet<string>> {
-  const known = useRef({ key, values: new Map<string, Set<string>>() });
-  if (known.current.key !== key) known.current = { key, values: new Map() };
-  const { values } = known.current;
+/** How many outcomes there are, and why some are not shown. */
+function sayHowMany(shown: number, { outcomes, omitted = 0, generation }: Explanation): string {
+  const hidden = outcomes.length - shown;
+  const all = counted(outcomes.length, "outcome");
+  return [
+    omitted === 0
+      ? `${all} with configuration ${generation}, which is in effect.`
+      : `There are at least ${outcomes.length + omitted} outcomes; ${all} were tried. Assume something to see others.`,
+    ...(hidden === 0 ? [] : [`${counted(hidden, "outcome")} in which a condition has another result: not shown.`]),
+  ].join(" ");
+}
+
+/** The choices that the outcomes of a request had so far, with their values: an assumption leaves only one of them. */
+function useChoices(answer: Explanation | undefined): ReadonlyMap<string, ReadonlySet<string>> {
+  const { current } = useRef(new Map<string, Set<string>>());
   for (const { given } of answer?.outcomes ?? [])
-    for (const [name, value] of Object.entries(given)) {
-      const all = values.get(name) ?? new Set();
-      values.set(name, all.add(valueText(value)));
-    }
-  return values;
+    for (const [name, value] of Object.entries(given))
+      current.set(name, (current.get(name) ?? new Set()).add(valueText(value)));
+  return current;
 }
 
 interface SwitchesProps {
@@ -224,14 +278,17 @@ interface SwitchesProps {
   readonly values: readonly string[];
   /** undefined: it is left open. */
   readonly value: string | undefined;
-  readonly set: (value: string | undefined) => void;
+  /** What is wrong with the value. */
+  readonly problem: AskError | undefined;
+  readonly change: (changes: readonly Change[]) => void;
 }
 
 /** What is assumed about one thing that the request does not say. */
-function Switches({ name, values, value, set }: SwitchesProps): VNode {
+function Switches({ name, values, value, problem, change }: SwitchesProps): VNode {
   const title = name.startsWith(CONDITION) ? name.slice(CONDITION.length) : name;
+  const { ways = [] } = assumptionOf(problem) ?? {};
   const button = (text: string, own: string | undefined): VNode => (
-    <button key={text} type="button" aria-pressed={value === own} title={text} onClick={() => set(own)}>
+    <button key={text} type="button" aria-pressed={value === own} title={text} onClick={() => change([[name, own]])}>
       {text}
     </button>
   );
@@ -240,6 +297,21 @@ function Switches({ name, values, value, set }: SwitchesProps): VNode {
       <legend class="mono">{title}</legend>
       {button("any", undefined)}
       {values.map((each) => button(each, each))}
+      <Problem problem={problem} />
+      {ways.map(([other, instead]) => (
+        <button
+          key={`${other}=${instead}`}
+          type="button"
+          onClick={() =>
+            change([
+              [name, undefined],
+              [other, instead],
+            ])
+          }
+        >
+          {other}={instead}
+        </button>
+      ))}
     </fieldset>
   );
 }
@@ -250,7 +322,9 @@ function More({ add }: { readonly add: (name: string, value: string) => void }):
     event.preventDefault();
     const text = String(new FormData(event.currentTarget).get("assumption")).trim();
     const at = text.indexOf("=");
-    if (at > 0) add(text.slice(0, at), text.slice(at + 1));
+    if (at <= 0) return;
+    add(text.slice(0, at), text.slice(at + 1));
+    event.currentTarget.reset();
   };
   return (
     <form onSubmit={submit}>
@@ -259,6 +333,7 @@ function More({ add }: { readonly add: (name: string, value: string) => void }):
         class="mono"
         aria-label="Assume, as NAME=VALUE"
         placeholder={'response=503, jwt={"sub":"a"} …'}
+        size={32}
         pattern="[^=]+=.+"
         title="NAME=VALUE, as for --assume of tgctl explain"
         spellcheck={false}

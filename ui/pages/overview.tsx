@@ -1,12 +1,12 @@
 import { useSignal } from "@preact/signals";
 import type { VNode } from "preact";
 import type { Overview as Answer, ListenerState, TrafficPoint } from "../../src/admin/plane/answers.ts";
-import type { ConfigStatus } from "../../src/admin/plane/config-status.ts";
-import { formatOrigin } from "../../src/base/origin.ts";
 import type { RequestRecord } from "../../src/recorder/records.ts";
 import { durationText, type RequestGroup, shareText, statusOf, urlOf } from "../../src/report/recorded.ts";
 import { type AskError, ask } from "../ask.ts";
 import { withTerm } from "../filter.ts";
+import { ConfigState } from "../parts/config-state.tsx";
+import { Origin } from "../parts/origin.tsx";
 import { Problem } from "../parts/problem.tsx";
 import { Sparkline } from "../parts/sparkline.tsx";
 import { toneOf } from "../parts/words.ts";
@@ -39,7 +39,12 @@ export function Overview(): VNode {
       {answer.value === undefined ? null : (
         <>
           <State answer={answer.value} />
-          <Configuration status={answer.value.status} />
+          <section>
+            <h2>
+              <a href={hashOf("/config")}>Configuration</a>
+            </h2>
+            <ConfigState status={answer.value.status} />
+          </section>
           <Traffic traffic={answer.value.traffic} />
           <Failures failures={answer.value.failures} />
           <Listeners listeners={answer.value.listeners} />
@@ -130,46 +135,12 @@ function Listeners({ listeners }: { readonly listeners: readonly ListenerState[]
                   {gateway} {name}
                 </td>
                 <td class="number">{routes}</td>
-                <td>{origin === undefined ? "" : formatOrigin(origin)}</td>
+                <td>{origin === undefined ? "" : <Origin origin={origin} />}</td>
               </tr>
             ))}
           </tbody>
         </table>
       </section>
-    </section>
-  );
-}
-
-function Configuration({ status }: { readonly status: ConfigStatus }): VNode {
-  const { generation, appliedAt, source, synchronized, lastError, diskDiffers, restartRequired } = status;
-  return (
-    <section>
-      <h2>Configuration</h2>
-      <dl class="facts">
-        <dt>in effect</dt>
-        <dd>
-          {generation} since {appliedAt ?? "never"}
-        </dd>
-        <dt>source</dt>
-        <dd>{source}</dd>
-        <dt>state</dt>
-        <dd class={synchronized ? "good" : "bad"}>
-          {synchronized
-            ? "up to date"
-            : lastError !== null
-              ? "the newest was rejected"
-              : diskDiffers
-                ? "the files differ"
-                : "not in effect yet"}
-        </dd>
-        {restartRequired.length === 0 ? null : (
-          <>
-            <dt>needs a restart</dt>
-            <dd>{restartRequired.join(", ")}</dd>
-          </>
-        )}
-      </dl>
-      {lastError === null ? null : <pre class="problem mono">{lastError.message}</pre>}
     </section>
   );
 }

@@ -6,6 +6,7 @@ import type { ComponentType } from "preact";
 import type { Place } from "../place.ts";
 import { Backend } from "./backend.tsx";
 import { Backends } from "./backends.tsx";
+import { Config } from "./config.tsx";
 import { Doc, Docs } from "./docs.tsx";
 import { Explain } from "./explain.tsx";
 import { Impact } from "./impact.tsx";
@@ -13,6 +14,7 @@ import { Overview } from "./overview.tsx";
 import { Policies, Policy } from "./policies.tsx";
 import { Request } from "./request.tsx";
 import { Requests } from "./requests.tsx";
+import { Route } from "./route.tsx";
 import { Routes } from "./routes.tsx";
 
 export interface Page {
@@ -36,10 +38,12 @@ export const PAGES: readonly Page[] = [
   { path: "/requests", name: "Requests", full: true, show: Requests },
   { path: "/r/", show: Request },
   { path: "/routes", name: "Routes", full: true, show: Routes },
+  { path: "/routes/", show: Route },
   { path: "/backends", name: "Backends", full: true, show: Backends },
   { path: "/backends/", show: Backend },
   { path: "/explain", name: "What if", show: Explain },
   { path: "/impact", name: "Impact", show: Impact },
+  { path: "/config", name: "Configuration", full: true, show: Config },
   { path: "/policies", name: "Policies", show: Policies },
   { path: "/policies/", show: Policy },
   { path: "/docs", show: Docs },

@@ -8,7 +8,7 @@ import { type AskError, ask } from "../ask.ts";
 import { withTerm } from "../filter.ts";
 import { Problem } from "../parts/problem.tsx";
 import { agoText } from "../parts/words.ts";
-import { hashOf } from "../place.ts";
+import { hashOf, routeHash } from "../place.ts";
 import { usePoll } from "../poll.ts";
 import type { PageProps } from "./pages.ts";
 
@@ -157,13 +157,26 @@ interface RowProps {
 }
 
 function Row({ route, areShadowed }: RowProps): VNode {
-  const { position, name, rule, shadowedBy = [], hostnames, matches, backends, bind, listener, group, origin } = route;
+  const {
+    key,
+    position,
+    name,
+    rule,
+    shadowedBy = [],
+    hostnames,
+    matches,
+    backends,
+    bind,
+    listener,
+    group,
+    origin,
+  } = route;
   const at = group === undefined ? `${bind} ${listener}` : `group ${group}`;
   return (
     <tr>
       <td class="number quiet">{position}</td>
       <td>
-        {name} {rule === undefined ? "" : <span class="quiet">{rule}</span>}
+        <a href={routeHash(key)}>{name}</a> {rule === undefined ? "" : <span class="quiet">{rule}</span>}
       </td>
       {areShadowed ? <Several texts={shadowedBy} type="warn" /> : null}
       <Several texts={hostnames} type="more" />

@@ -2,6 +2,7 @@ import type { VNode } from "preact";
 import { CHANGING_FIELDS } from "../../src/rehearsal/changing-fields.ts";
 import { linesOf, SIGNS, type StepLine } from "../../src/report/step-lines.ts";
 import type { Step } from "../../src/trace/steps.ts";
+import { OriginText } from "./origin.tsx";
 
 const TONES = { yes: "good", no: "bad", unknown: "warn", skipped: "quiet", notReached: "quiet" } as const;
 /** Levels that step-tree.css indents; deeper ones are not indented further. */
@@ -45,7 +46,12 @@ function Line({ line: { depth, result, text, place }, differs }: LineProps): VNo
       </span>
       <span>
         {text}
-        {place === undefined ? null : <span class="quiet"> {place}</span>}
+        {place === undefined ? null : (
+          <>
+            {" "}
+            <OriginText text={place} />
+          </>
+        )}
       </span>
     </li>
   );

@@ -14,6 +14,7 @@ import {
   type RouteView,
 } from "../plane/answers.ts";
 import type { BackendsAnswer, BackendsQuery, ProbeAnswer } from "../plane/backends.ts";
+import type { ConfigPartsAnswer, ConfigPartsQuery } from "../plane/config-parts.ts";
 import type { ConfigStatus } from "../plane/config-status.ts";
 import {
   type AdminAddress,
@@ -108,6 +109,10 @@ export class AdminClient {
 
   async overview(options: CallOptions = {}): Promise<Overview> {
     return this.#answer("/overview", await this.#json("/overview", options));
+  }
+
+  async configParts(query: ConfigPartsQuery = {}, options: CallOptions = {}): Promise<ConfigPartsAnswer> {
+    return this.#answer("/config/parts", await this.#json(withQuery("/config/parts", queryOf(query)), options));
   }
 
   async routes(query: RoutesQuery = {}, options: CallOptions = {}): Promise<RoutesAnswer> {

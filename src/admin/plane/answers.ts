@@ -8,12 +8,14 @@ import type { Explanation } from "../../rehearsal/explanation.ts";
 import type { RequestGroup } from "../../report/recorded.ts";
 import type { WorkerState } from "../../telemetry/worker-state.ts";
 import type { BackendsAnswer, BackendView, ProbeAnswer, Shortened } from "./backends.ts";
+import type { ConfigPartsAnswer } from "./config-parts.ts";
 import type { ConfigStatus } from "./config-status.ts";
 
 /** The JSON of an endpoint with status 200, by the path of its route. */
 export interface AdminAnswers {
   readonly "/backends": BackendsAnswer;
   readonly "/backends/": BackendView;
+  readonly "/config/parts": ConfigPartsAnswer;
   readonly "/config/status": ConfigStatus;
   readonly "/explain": Explanation;
   readonly "/expression/names": Catalog;
@@ -218,6 +220,7 @@ export interface RequestsQuery {
 const MARKS: { readonly [Endpoint in keyof AdminAnswers]: (answer: Readonly<Record<string, unknown>>) => boolean } = {
   "/backends": ({ backends }) => isObject(backends),
   "/backends/": ({ endpoints }) => isObject(endpoints),
+  "/config/parts": ({ parts }) => Array.isArray(parts),
   "/config/status": ({ generation, synchronized }) => generation !== undefined && synchronized !== undefined,
   "/explain": ({ outcomes }) => Array.isArray(outcomes),
   "/expression/names": ({ variables, functions }) => Array.isArray(variables) && Array.isArray(functions),

@@ -5,6 +5,7 @@ import type { Explanation } from "../../rehearsal/explanation.ts";
 import type { MetricsFormat } from "../../telemetry/prometheus.ts";
 import type { Overview, RoutesAnswer, RoutesQuery, RouteView } from "./answers.ts";
 import type { BackendsAnswer, BackendsQuery, BackendView, ProbeAnswer } from "./backends.ts";
+import type { ConfigPartsAnswer, ConfigPartsQuery } from "./config-parts.ts";
 import type { ConfigStatus } from "./config-status.ts";
 
 /**
@@ -14,6 +15,8 @@ import type { ConfigStatus } from "./config-status.ts";
 export interface AdminPlane {
   /** The configuration in effect (docs/tgctl.md#tgctl-proxy-config-all), secrets redacted; keys in display order. */
   configDump(): Promise<unknown>;
+  /** Its parts, searched and in pages, secrets redacted. */
+  configParts(question: ConfigPartsQuestion): Promise<ConfigPartsAnswer>;
   configStatus(): ConfigStatus;
   overview(): Overview;
   routes(question: RoutesQuestion): Promise<RoutesAnswer>;
@@ -111,6 +114,7 @@ interface ImpactQuestion {
 }
 
 /** Which routes to show. */
+type ConfigPartsQuestion = ConfigPartsQuery & Required<Pick<ConfigPartsQuery, "limit">>;
 type RoutesQuestion = RoutesQuery & Required<Pick<RoutesQuery, "page" | "limit">>;
 
 /** Which records to find; `where`: CEL over a record. */

@@ -1,5 +1,6 @@
-import { answerReply, jsonReply, textReply } from "../server/reply.ts";
+import { answerReply, textReply } from "../server/reply.ts";
 import { backendRoutes } from "./backends.ts";
+import { configRoutes } from "./config.ts";
 import { explainRoutes } from "./explain.ts";
 import { expressionRoutes } from "./expression.ts";
 import { impactRoutes } from "./impact.ts";
@@ -26,21 +27,6 @@ const indexRoute: AdminRoute = {
     return textReply(200, `tracegate ${plane.version} admin server\n\n${lines.join("")}`);
   },
 };
-
-const configRoutes: readonly AdminRoute[] = [
-  {
-    path: "/config_dump",
-    methods: ["GET"],
-    summary: "the configuration in effect",
-    handle: async ({ plane }) => jsonReply(await plane.configDump()),
-  },
-  {
-    path: "/config/status",
-    methods: ["GET"],
-    summary: "generation in effect, and why the newest configuration was rejected",
-    handle: ({ plane }) => answerReply("/config/status", plane.configStatus()),
-  },
-];
 
 const overviewRoute: AdminRoute = {
   path: "/overview",

@@ -2,10 +2,12 @@ import assert from "node:assert/strict";
 import { after, before, type TestContext, test } from "node:test";
 import type { Page } from "../../helpers/chromium.ts";
 import { TestGateway } from "../../helpers/gateway.ts";
-import { inChromium, look, shows, textOf, until, violations } from "../../helpers/web-view.ts";
+import { inChromium, look, press, shows, textOf, until, violations } from "../../helpers/web-view.ts";
 
 let gateway: TestGateway;
-before(async () => {
+
+/** The gateway of these tests, with the route at a path. */
+function configured(pathPrefix: string): object {
   const backends = [
     { host: "127.0.0.1:9", weight: 9 },
     { host: "127.0.0.1:99", weight: 1 },
@@ -14,8 +16,12 @@ before(async () => {
     extAuthz: { host: "127.0.0.1:9", protocol: { http: {} } },
     authorization: { rules: [{ allow: 'request.headers["x-role"] == "admin"' }] },
   };
-  const routes = [{ name: "shop", matches: [{ path: { pathPrefix: "/shop" } }], policies, backends }];
-  gateway = await TestGateway.start({ binds: [{ port: 0, listeners: [{ name: "web", routes }] }] });
+  const routes = [{ name: "shop", matches: [{ path: { pathPrefix } }], policies, backends }];
+  return { binds: [{ port: 0, listeners: [{ name: "web", routes }] }] };
+}
+
+before(async () => {
+  gateway = await TestGateway.start(configured("/shop"));
 });
 after(() => gateway.stop());
 
@@ -61,8 +67,21 @@ test("outcomes side by side, and switches for what they depend on, which the add
   await click(page, 'request.headers["x-role"] == "admin"', "false");
   await until(page, "document.querySelectorAll('article').length === 1");
   await shows(page, "no allow rule is true");
-  // Back to what was asked before.
+  await shows(page, "2 outcomes in which a condition has another result");
+  // Another request depends on other things; the same address asks the same again.
+  const asked = String(await page.evaluate("location.hash"));
+  await page.evaluate(`location.hash = '#/explain?url=${encodeURIComponent(url.replace(/shop$/, "other"))}'`);
+  await shows(page, "1 outcome with configuration 1");
+  assert.deepEqual(await texts(page, "legend"), []);
+  await page.evaluate(`location.hash = ${JSON.stringify(asked)}`);
+  await shows(page, "no allow rule is true");
+  await until(page, "document.querySelectorAll('article').length === 1");
   await page.evaluate("history.back()");
+  await shows(page, "1 outcome with configuration 1");
+  await page.evaluate("history.back()");
+  await shows(page, "no allow rule is true");
+  // Back to what was asked before.
+  await page.evaluate("history.go(-2)");
   await until(page, "[...document.querySelectorAll('article h2')].map((each) => each.textContent).join() === '403'");
   await shows(page, "external authorization failed");
   assert.deepEqual(page.messages, []);
@@ -78,22 +97,53 @@ test("the form asks about what was typed, and keeps secrets out of the address",
   };
   await type("headers", "x-role: admin\nauthorization: Bearer s3cret");
   await type("url", `http://shop.example:${gateway.port()}/shop`);
-  await page.send("Input.dispatchKeyEvent", { type: "keyDown", key: "Enter", text: "\r", windowsVirtualKeyCode: 13 });
+  await press(page, "Enter");
   await shows(page, "route shop");
   await shows(page, "The address of this page leaves out secrets: authorization");
   assert.doesNotMatch(String(await page.evaluate("location.href")), /s3cret/);
-  assert.match(String(await page.evaluate("document.querySelector('[name=headers]').value")), /s3cret/);
+  const fieldValue = (name: string) => page.evaluate(`document.querySelector('[name=${name}]').value`);
+  assert.match(String(await fieldValue("headers")), /s3cret/);
+
+  // A switch leaves what is being typed alone.
+  await type("method", "PUT");
+  await click(page, "extAuthz", "deny");
+  await until(page, "document.querySelectorAll('article').length === 1");
+  assert.equal(await fieldValue("method"), "PUT");
+  assert.match(String(await fieldValue("headers")), /s3cret/);
+
+  // Enter asks again, though the question is the same, and the keyboard stays where it was.
+  await page.evaluate("document.querySelector('[name=method]').value = ''");
+  assert.equal(await gateway.reconfigure(configured("/elsewhere")), "applied");
+  await page.evaluate("document.querySelector('[name=url]').focus()");
+  await press(page, "Enter");
+  await until(page, "document.querySelector('[role=alert]')?.textContent.includes('extAuthz')");
+  assert.equal(await page.evaluate("document.activeElement.name"), "url");
+  assert.equal(await gateway.reconfigure(configured("/shop")), "applied");
+  await press(page, "Enter");
+  await shows(page, "1 outcome with configuration 3");
 });
 
-test("a mistake is said, at the field or assumption that has it", async (t) => {
+test("a mistake is said at the field or assumption that has it, with what to assume instead", async (t) => {
   const page = await open(t, "?url=http://shop.example/&source=nobody");
   if (page === undefined) return;
-  await until(page, "document.querySelector('[role=alert]')?.textContent.includes('nobody is not an IP address')");
-  await until(page, "document.querySelector('[aria-invalid]')?.name === 'source'");
-  const useless = `?url=${encodeURIComponent(`http://shop.example:${gateway.port()}/other`)}&assume=extAuthz%3Ddeny`;
-  await page.evaluate(`location.hash = '#/explain${useless}'`);
-  await until(page, "document.querySelector('[role=alert]')?.textContent.includes('extAuthz')");
+  const alert = (inside: string) => `document.querySelector('${inside} [role=alert]')?.textContent ?? ''`;
+  await until(page, `(${alert(".labeled")}).includes('nobody is not an IP address')`);
+  assert.equal(await page.evaluate("document.querySelector('[aria-invalid]').name"), "source");
+  assert.equal(await page.evaluate("document.querySelectorAll('[role=alert]').length"), 1);
+  assert.deepEqual(await violations(page), []);
+  const ask = (path: string, assume: string) => {
+    const url = encodeURIComponent(`http://shop.example:${gateway.port()}${path}`);
+    return page.evaluate(`location.hash = '#/explain?url=${url}&assume=${encodeURIComponent(assume)}'`);
+  };
+  await ask("/other", "extAuthz=deny");
+  await until(page, `(${alert("fieldset")}).includes('extAuthz')`);
   await click(page, "extAuthz", "any");
   await shows(page, "404");
   assert.doesNotMatch(await textOf(page), /nothing depends on/);
+  await ask("/shop", "extAuthz=perhaps");
+  await until(page, `(${alert("fieldset")}).includes('perhaps')`);
+  assert.deepEqual(await violations(page), []);
+  await click(page, "extAuthz", "extAuthz=deny");
+  await shows(page, "external authorization failed");
+  assert.match(String(await page.evaluate("location.hash")), /assume=extAuthz%3Ddeny$/);
 });

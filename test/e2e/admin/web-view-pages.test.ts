@@ -22,6 +22,7 @@ const SHOWN: Readonly<Record<string, readonly [hash: string, text: string]>> = {
   "/explain": ["#/explain?url=http%3A%2F%2Fshop.example%2Fadmin%2Fsecret", "policy authorization"],
   "/impact": ["#/impact", "Nothing is applied"],
   "/routes": ["#/routes", "default/admin"],
+  "/config": ["#/config?at=binds[0].listeners[0].routes[0]", "inlinePolicies"],
   "/policies": ["#/policies", "authorization"],
   "/policies/": ["#/policies/authorization", "rules"],
   "/docs": ["#/docs", "Recorded requests"],

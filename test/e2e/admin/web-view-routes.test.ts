@@ -3,10 +3,11 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { after, before, test } from "node:test";
 import { TestGateway } from "../../helpers/gateway.ts";
-import { inChromium, look, shows, until, violations } from "../../helpers/web-view.ts";
+import { inChromium, look, press, shows, textOf, until, violations } from "../../helpers/web-view.ts";
 
 /** Markup in the value of a header. */
 const EVIL = "商店 <img src=x onerror=document.title='owned'>";
+const SECRET = "hunter2-secret";
 const MANY = 120;
 
 const backend = createServer((request, response) => {
@@ -19,7 +20,12 @@ before(async () => {
   await new Promise<void>((resolve) => backend.listen(0, "127.0.0.1", resolve));
   const backends = [{ host: `127.0.0.1:${(backend.address() as AddressInfo).port}` }];
   const routes = [
-    { name: "cart", matches: [{ path: { pathPrefix: "/cart" } }], backends },
+    {
+      name: "cart",
+      matches: [{ path: { pathPrefix: "/cart" } }],
+      policies: { timeout: { requestTimeout: "5s" }, apiKey: { keys: [{ key: SECRET }], mode: "permissive" } },
+      backends: [...backends, { host: "127.0.0.1:1", weight: 0 }],
+    },
     { name: "never", matches: [{ path: { pathPrefix: "/cart" } }], backends },
     {
       name: "evil",
@@ -33,7 +39,11 @@ before(async () => {
       backends,
     })),
   ];
-  gateway = await TestGateway.start({ binds: [{ port: 0, listeners: [{ name: "web", routes }] }] });
+  const target = { gateway: { gatewayName: "default", gatewayNamespace: "default" } };
+  gateway = await TestGateway.start({
+    binds: [{ port: 0, listeners: [{ name: "web", routes }] }],
+    policies: [{ name: { name: "patience" }, target, policy: { timeout: { requestTimeout: "9s" } } }],
+  });
   const get = (path: string) => fetch(`http://127.0.0.1:${gateway.port()}${path}`).then((answer) => answer.text());
   for (const path of ["/cart", "/cart", "/many/7"]) await get(path);
 });
@@ -65,6 +75,38 @@ test("the list of routes: the order of precedence, another one, a search, and pa
   await until(page, "document.querySelector('tbody .warn').textContent === 'default/cart'");
   assert.equal(await page.evaluate("location.hash"), "#/routes?search=NEVER&sort=requests");
   assert.deepEqual(page.messages, []);
+});
+
+test("a route: what it takes, its traffic, its backends, and its policies with their places", async (t) => {
+  const page = await open(t, place("#/routes?sort=requests"));
+  if (page === undefined) return;
+  await shows(page, "default/cart");
+  await page.evaluate("document.querySelector('tbody a').focus()");
+  await press(page, "Enter");
+  await shows(page, "Policies in effect");
+  const text = await textOf(page);
+  for (const part of ["Route default/cart", "path prefix /cart", "2 errors", "weight 0, 0 %", "gateway.yaml:"])
+    assert.ok(text.includes(part), `${part} in ${text}`);
+  const cells =
+    "[...document.querySelectorAll('.policies tbody tr')].map((row) => row.cells[1].textContent + ' < ' + row.cells[4].textContent.split(' ')[0])";
+  assert.deepEqual(await page.evaluate(cells), ["timeout < gateway", "apiKey < "]);
+  await page.evaluate("for (const each of document.querySelectorAll('details')) each.open = true");
+  await shows(page, '"requestTimeout": "5s"');
+  await shows(page, "<redacted>");
+  assert.ok(!(await textOf(page)).includes(SECRET));
+  for (const width of [400, 1600]) {
+    await look(page, "dark", width);
+    assert.equal(await page.evaluate("document.documentElement.scrollWidth > innerWidth"), false);
+    assert.deepEqual(await violations(page), [], String(width));
+  }
+  await page.evaluate("document.querySelector('.policies a').click()");
+  await until(page, "location.hash === '#/policies/timeout'");
+  await page.evaluate("location.hash = '#/routes/none'");
+  await until(page, "document.querySelector('[role=alert]')?.textContent.includes('no route has the key')");
+  assert.deepEqual(
+    page.messages.filter((message) => !message.includes("404")),
+    [],
+  );
 });
 
 test("names and values are text, on a page that fits narrow and wide windows, light and dark", async (t) => {

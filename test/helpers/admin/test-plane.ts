@@ -1,6 +1,7 @@
 import { memoryReport } from "../../../src/admin/memory.ts";
 import type { Overview, RoutesAnswer } from "../../../src/admin/plane/answers.ts";
 import type { BackendsAnswer, BackendView, ProbeAnswer } from "../../../src/admin/plane/backends.ts";
+import type { ConfigPartsAnswer } from "../../../src/admin/plane/config-parts.ts";
 import type { ConfigStatus } from "../../../src/admin/plane/config-status.ts";
 import {
   AdminBadRequest,
@@ -75,6 +76,10 @@ export class TestPlane implements AdminPlane {
       traffic: { step: 10, points: [] },
       failures: null,
     };
+  }
+
+  async configParts(): Promise<ConfigPartsAnswer> {
+    return { generation: 3, total: 0, found: 0, page: 1, parts: [] };
   }
 
   async routes(): Promise<RoutesAnswer> {

@@ -1,0 +1,73 @@
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { TestGateway } from "../../helpers/gateway.ts";
+import { inChromium, shows, textOf, until } from "../../helpers/web-view.ts";
+
+const SECRET = "hunter2-secret";
+/** Markup in a value. */
+const EVIL = "<img src=x onerror=document.title='owned'>";
+
+const configuration = (limit: number) => ({
+  binds: [
+    {
+      port: 0,
+      listeners: [
+        {
+          name: "web",
+          routes: [
+            {
+              name: "evil",
+              policies: { requestHeaderModifier: { set: { "x-evil": EVIL, authorization: SECRET } } },
+              backends: [{ host: "127.0.0.1:9" }],
+            },
+            ...Array.from({ length: 120 }, (_, i) => ({
+              name: `many-${i}`,
+              matches: [{ path: { exact: `/many/${i}` } }],
+              policies: { localRateLimit: [{ maxTokens: limit, fillInterval: "1s" }] },
+              backends: [{ host: "127.0.0.1:9" }],
+            })),
+          ],
+        },
+      ],
+    },
+  ],
+});
+let gateway: TestGateway;
+before(async () => {
+  gateway = await TestGateway.start(configuration(1));
+});
+after(() => gateway?.stop());
+
+const open = inChromium();
+const place = (hash: string): string => `${gateway.url("admin")}/ui/${hash}`;
+const CHOSEN = "document.querySelector('.parts [aria-current]').textContent";
+
+test("an origin leads to its part, whose values are text without secrets; other parts are found and opened", async (t) => {
+  const page = await open(t, place("#/config?at=binds[0].listeners[0].routes[0].policies"));
+  if (page === undefined) return;
+  await shows(page, EVIL);
+  assert.match(String(await page.evaluate(CHOSEN)), /route default\/evil.*gateway\.yaml:\d+/);
+  assert.equal(await page.evaluate("document.title"), "tracegate");
+  assert.doesNotMatch(await textOf(page), new RegExp(SECRET));
+  await page.evaluate("[...document.querySelectorAll('nav a')].find((link) => link.textContent === 'next').click()");
+  await shows(page, "101 to 1");
+  await page.evaluate("document.querySelector('input').focus()");
+  await page.send("Input.insertText", { text: "/MANY/77" });
+  await shows(page, "1 of 12");
+  await page.evaluate("document.querySelector('.parts a').click()");
+  await until(page, "document.querySelector('.part h2')?.textContent === 'route default/many-77'");
+  assert.deepEqual(page.messages, []);
+});
+
+test("a rejected configuration is shown with its problem, and a new one takes its place on the open page", async (t) => {
+  const page = await open(t, place("#/config?at=binds[0].listeners[0].routes[1]"));
+  if (page === undefined) return;
+  await shows(page, "up to date");
+  assert.equal(await gateway.reconfigure(configuration(-5)), "rejected");
+  await shows(page, "the newest was rejected");
+  await shows(page, "routes[1].policies.localRateLimit[0].maxTokens");
+  assert.equal(await gateway.reconfigure(configuration(4321)), "applied");
+  await shows(page, "4321");
+  await shows(page, "up to date");
+  assert.deepEqual(page.messages, []);
+});

@@ -1,0 +1,19 @@
+import type { VNode } from "preact";
+import { formatOrigin, type Origin as Written } from "../../src/base/origin.ts";
+import { hashOf } from "../place.ts";
+
+/** Where something of the configuration is written, with a link to what is in effect there. */
+export function Origin({ origin }: { readonly origin: Written }): VNode {
+  // The field is more exact than its line.
+  const { place: _place, ...field } = origin;
+  return <a href={configHash(formatOrigin(field))}>{formatOrigin(origin)}</a>;
+}
+
+/** The same for a place of which only the text is known, such as `gateway.yaml:31`. */
+export function OriginText({ text }: { readonly text: string }): VNode {
+  return <a href={configHash(text)}>{text}</a>;
+}
+
+function configHash(at: string): string {
+  return hashOf("/config", { at });
+}
