@@ -1,7 +1,8 @@
 /** Questions to the admin server that this page comes from. */
 import { signal as stateOf } from "@preact/signals";
+import { TraceTextParser } from "../src/admin/client/sse.ts";
 import { type AdminAnswers, isAnswer, queryOf } from "../src/admin/plane/answers.ts";
-import { fieldsOf, jsonOf } from "../src/base/fields.ts";
+import { type Fields, fieldsOf, jsonOf } from "../src/base/fields.ts";
 import type { BadPart } from "../src/rehearsal/facts.ts";
 
 /** Why there is no answer, in words that a page shows. */
@@ -72,6 +73,30 @@ export async function askFile<T>(
   throw new AskError(text.trim(), status >= 500);
 }
 
+/**
+ * Begins to trace the next request that fits the query; resolves once the gateway waits for it. The events follow as they happen, until the
+ * request has ended.
+ * @throws AskError, also from the events if the connection breaks
+ */
+export async function openTrace(query: object, signal: AbortSignal): Promise<AsyncGenerator<Fields>> {
+  return await reached(signal, async () => {
+    const response = await fetch(`../debug/trace?${queryOf(query)}`, { signal });
+    const { body, status } = response;
+    if (status === 200 && body !== null) return eventsIn(body.pipeThrough(new TextDecoderStream()), signal);
+    throw new AskError((await response.text()).trim(), status >= 500);
+  });
+}
+
+async function* eventsIn(texts: ReadableStream<string>, signal: AbortSignal): AsyncGenerator<Fields> {
+  const parser = new TraceTextParser();
+  const reader = texts.getReader();
+  while (true) {
+    const { done, value = "" } = await reached(signal, () => reader.read());
+    for (const { raw } of done ? parser.end() : parser.push(value)) yield fieldsOf(jsonOf(raw));
+    if (done) return;
+  }
+}
+
 /** The whole response. Throws AskError without one. */
 async function receive(
   path: string,
@@ -80,13 +105,23 @@ async function receive(
 ): Promise<{ readonly status: number; readonly text: string }> {
   const answered = waitLong();
   try {
-    const response = await fetch(path, signal === undefined ? init : { ...init, signal });
-    return { status: response.status, text: await response.text() };
-  } catch (cause) {
-    signal?.throwIfAborted();
-    throw new AskError(`The gateway does not answer: ${cause instanceof Error ? cause.message : cause}`, true);
+    return await reached(signal, async () => {
+      const response = await fetch(path, signal === undefined ? init : { ...init, signal });
+      return { status: response.status, text: await response.text() };
+    });
   } finally {
     answered();
+  }
+}
+
+/** What the gateway sends. Throws AskError if the connection fails; the reason of `signal` once that is aborted. */
+async function reached<T>(signal: AbortSignal | undefined, receiving: () => Promise<T>): Promise<T> {
+  try {
+    return await receiving();
+  } catch (cause) {
+    signal?.throwIfAborted();
+    if (cause instanceof AskError) throw cause;
+    throw new AskError(`The gateway does not answer: ${cause instanceof Error ? cause.message : cause}`, true);
   }
 }
 

@@ -16,6 +16,7 @@ import { Request } from "./request.tsx";
 import { Requests } from "./requests.tsx";
 import { Route } from "./route.tsx";
 import { Routes } from "./routes.tsx";
+import { Trace } from "./trace.tsx";
 
 export interface Page {
   /** Of the place; one that ends in `/` stands for all paths below it. */
@@ -37,6 +38,7 @@ export const PAGES: readonly Page[] = [
   { path: "/", name: "Overview", show: Overview },
   { path: "/requests", name: "Requests", full: true, show: Requests },
   { path: "/r/", show: Request },
+  { path: "/trace", name: "Trace", show: Trace },
   { path: "/routes", name: "Routes", full: true, show: Routes },
   { path: "/routes/", show: Route },
   { path: "/backends", name: "Backends", full: true, show: Backends },

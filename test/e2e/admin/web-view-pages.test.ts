@@ -14,6 +14,7 @@ const SHOWN: Readonly<Record<string, readonly [hash: string, text: string]>> = {
   "/": ["#/", "authorization"],
   "/requests": ["#/requests", "/cart/4"],
   "/r/": ["#/r/denied-1", "What decided"],
+  "/trace": ["#/trace?expression=request.path == '/nothing'", "Waiting for the next request"],
   "/backends": ["#/backends", "127.0.0.1:9"],
   "/backends/": [
     `#/backends/${encodeURIComponent("/default/default/bind/0/web/default/down/backend0")}`,

@@ -103,6 +103,31 @@ test("markup, controls and a field of 1 MB in what clients and links say is show
   assert.deepEqual([...new Set(page.requests.map((url) => new URL(url).origin))], [gateway.url("admin")]);
 });
 
+test("a trace shows a field of 1 MB, markup and controls that a client sent", async (t) => {
+  const page = await open(
+    t,
+    `${gateway.url("admin")}/ui/#/trace?expression=${encodeURIComponent('request.path == "/traced"')}`,
+  );
+  if (page === undefined) return;
+  await shows(page, "Waiting for the next request");
+  const fields = [`x-long: ${LONG}end-of-long`, `x-markup: ${MARKUP}`, `x-hidden: a${HIDDEN}b`, "content-length: 9"];
+  const answer = exchangeRaw(
+    `127.0.0.1:${gateway.port()}`,
+    `POST /traced HTTP/1.1\r\nhost: a.example\r\nconnection: close\r\n${fields.join("\r\n")}\r\n\r\n<b>\u0001</b>\u0002`,
+  );
+  assert.match(await answer, /^HTTP\/1\.1 200 /);
+  await shows(page, MARKUP);
+  for (const each of ["document.querySelectorAll('main details:not([open]) > summary')"])
+    await page.evaluate(`for (const summary of ${each}) summary.click()`);
+  await shows(page, "<b><b><b><b>");
+  assert.equal(await page.evaluate("document.title"), "tracegate");
+  assert.equal(await page.evaluate("document.querySelectorAll('main script, main img, main b').length"), 0);
+  assert.equal(await page.evaluate("document.documentElement.scrollWidth > innerWidth"), false);
+  const raw = `/(?![\\t\\n])[\\p{Cc}\\u202e\\u200b]/u.exec(document.querySelector("main").textContent)?.[0]`;
+  assert.equal(await page.evaluate(raw), undefined);
+  assert.deepEqual(page.messages, []);
+});
+
 test("names in three scripts are legible, and characters that hide or reorder text are shown", async (t) => {
   const page = await open(t, `${gateway.url("admin")}/ui/#/routes`);
   if (page === undefined) return;
