@@ -1,7 +1,15 @@
 /** Questions to the admin server that this page comes from. */
 import { signal as stateOf } from "@preact/signals";
-import { type AdminAnswers, isAnswer, queryOf, type Replica, replicasOf } from "../src/admin/plane/answers.ts";
-import { fieldsOf, jsonOf } from "../src/base/fields.ts";
+import { TraceTextParser } from "../src/admin/client/sse.ts";
+import {
+  type AdminAnswers,
+  isAnswer,
+  PAGE_TOKEN_HEADER,
+  queryOf,
+  type Replica,
+  replicasOf,
+} from "../src/admin/plane/answers.ts";
+import { type Fields, fieldsOf, jsonOf } from "../src/base/fields.ts";
 import type { BadPart } from "../src/rehearsal/facts.ts";
 
 /** Why there is no answer, in words that a page shows. */
@@ -25,6 +33,8 @@ export interface Question {
   readonly query?: object;
   /** Sent by POST: a text as it is, anything else as JSON. Default: GET. */
   readonly body?: string | object;
+  /** It changes something: it is sent by POST with the token of this page. */
+  readonly changes?: true;
   readonly signal?: AbortSignal;
 }
 
@@ -43,13 +53,13 @@ export const replicas = stateOf<readonly Replica[]>([]);
  */
 export async function ask<Endpoint extends keyof AdminAnswers>(
   endpoint: Endpoint,
-  { rest = "", query = {}, body, signal }: Question = {},
+  { rest = "", query = {}, body, changes, signal }: Question = {},
 ): Promise<AdminAnswers[Endpoint]> {
   const words = queryOf(query).toString();
   const path = `..${endpoint}${encodeURIComponent(rest)}${words === "" ? "" : `?${words}`}`;
   const sent = typeof body === "object" ? JSON.stringify(body) : body;
   const init: RequestInit = sent === undefined ? {} : { method: "POST", body: sent };
-  const { status, text } = await receive(path, init, signal);
+  const { status, text } = changes === true ? await change(path, signal) : await receive(path, init, signal);
   const answer = jsonOf(text);
   if (status === 200 && isAnswer(endpoint, answer)) {
     const all = replicasOf(answer);
@@ -58,6 +68,21 @@ export async function ask<Endpoint extends keyof AdminAnswers>(
   }
   if (status === 200) throw new AskError(OTHER_VERSION, false);
   throw refusalOf(answer) ?? new AskError(text.trim(), status >= 500);
+}
+
+/** What this page shows to change something; undefined until it does. */
+let pageToken: string | undefined;
+
+/** Sends a POST with the token of this page. A gateway that has been started again gives another one. */
+async function change(path: string, signal: AbortSignal | undefined): ReturnType<typeof receive> {
+  const send = async (): ReturnType<typeof receive> => {
+    pageToken ??= (await ask("/page-token", { body: {} })).token;
+    return await receive(path, { method: "POST", headers: { [PAGE_TOKEN_HEADER]: pageToken } }, signal);
+  };
+  const first = await send();
+  if (first.status !== 403) return first;
+  pageToken = undefined;
+  return await send();
 }
 
 const OTHER_VERSION = "The gateway has another version than this page: load the page again.";
@@ -79,6 +104,30 @@ export async function askFile<T>(
   throw new AskError(text.trim(), status >= 500);
 }
 
+/**
+ * Begins to trace the next request that fits the query; resolves once the gateway waits for it. The events follow as they happen, until the
+ * request has ended.
+ * @throws AskError, also from the events if the connection breaks
+ */
+export async function openTrace(query: object, signal: AbortSignal): Promise<AsyncGenerator<Fields>> {
+  return await reached(signal, async () => {
+    const response = await fetch(`../debug/trace?${queryOf(query)}`, { signal });
+    const { body, status } = response;
+    if (status === 200 && body !== null) return eventsIn(body.pipeThrough(new TextDecoderStream()), signal);
+    throw new AskError((await response.text()).trim(), status >= 500);
+  });
+}
+
+async function* eventsIn(texts: ReadableStream<string>, signal: AbortSignal): AsyncGenerator<Fields> {
+  const parser = new TraceTextParser();
+  const reader = texts.getReader();
+  while (true) {
+    const { done, value = "" } = await reached(signal, () => reader.read());
+    for (const { raw } of done ? parser.end() : parser.push(value)) yield fieldsOf(jsonOf(raw));
+    if (done) return;
+  }
+}
+
 /** The whole response. Throws AskError without one. */
 async function receive(
   path: string,
@@ -87,13 +136,23 @@ async function receive(
 ): Promise<{ readonly status: number; readonly text: string }> {
   const answered = waitLong();
   try {
-    const response = await fetch(path, signal === undefined ? init : { ...init, signal });
-    return { status: response.status, text: await response.text() };
-  } catch (cause) {
-    signal?.throwIfAborted();
-    throw new AskError(`The gateway does not answer: ${cause instanceof Error ? cause.message : cause}`, true);
+    return await reached(signal, async () => {
+      const response = await fetch(path, signal === undefined ? init : { ...init, signal });
+      return { status: response.status, text: await response.text() };
+    });
   } finally {
     answered();
+  }
+}
+
+/** What the gateway sends. Throws AskError if the connection fails; the reason of `signal` once that is aborted. */
+async function reached<T>(signal: AbortSignal | undefined, receiving: () => Promise<T>): Promise<T> {
+  try {
+    return await receiving();
+  } catch (cause) {
+    signal?.throwIfAborted();
+    if (cause instanceof AskError) throw cause;
+    throw new AskError(`The gateway does not answer: ${cause instanceof Error ? cause.message : cause}`, true);
   }
 }
 

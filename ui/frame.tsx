@@ -2,6 +2,7 @@ import type { VNode } from "preact";
 import { counted } from "../src/base/counted.ts";
 import { replicas, waiting } from "./ask.ts";
 import { PAGES, type Page } from "./pages/pages.ts";
+import { Help } from "./parts/help.tsx";
 import { replicaNotes } from "./parts/replica-notes.ts";
 import { place } from "./place.ts";
 
@@ -30,6 +31,7 @@ export function Frame(): VNode {
         <span role="status" class="quiet">
           {waiting.value === 0 ? "" : "waiting for the gateway…"}
         </span>
+        <Help name={page?.name ?? ""} keys={page?.keys ?? []} />
       </header>
       {replicaNotes(replicas.value).map((note) => (
         <p key={note} class="problem" role="status">

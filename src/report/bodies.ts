@@ -1,5 +1,4 @@
 /** Bodies and header values of a trace as people read them. */
-import { brotliDecompressSync, constants, gunzipSync, inflateSync, zstdDecompressSync } from "node:zlib";
 import { type Fields, fieldsOf, isObject } from "../base/fields.ts";
 
 /** Characters of a body that the view shows; limited because the text is laid out again at every key. */
@@ -13,61 +12,52 @@ interface ReadableBody {
   readonly text: string | undefined;
 }
 
-/** Decodes the content-encoding of a body where possible. `text`: undefined for binary content. */
-export function contentOf(
-  bytes: Uint8Array,
-  encoding: string,
-): { readonly bytes: Uint8Array; readonly text: string | undefined } {
-  const content = decompress(bytes, encoding) ?? bytes;
-  return { bytes: content, text: decodeText(content) };
+/**
+ * What a body in base64 holds without its content-encoding: `gzip`, `deflate`, `br` or `zstd`. Undefined for other encodings, bodies that do not
+ * have it, and without any.
+ */
+export type Decompress = (base64: string, encoding: string) => Uint8Array | undefined;
+
+/** The bytes of a text in base64; characters that do not belong there are skipped. */
+export function bytesOf(base64: string): Uint8Array<ArrayBuffer> {
+  const digits = base64
+    .replaceAll("-", "+")
+    .replaceAll("_", "/")
+    .replaceAll(/[^A-Za-z0-9+/]/g, "");
+  // A digit that is alone is less than a byte.
+  return bytesOfLatin1(atob(digits.length % 4 === 1 ? digits.slice(0, -1) : digits));
+}
+
+/** The text in a body without its content-encoding; undefined for binary content. */
+export function textOfBody(bytes: Uint8Array): string | undefined {
+  const text = utf8(bytes);
+  return text === undefined || text.includes("\0") ? undefined : text;
 }
 
 /** Decodes a base64 body. `encoding` is the content-encoding of its message. */
-export function readBody(base64: string, encoding: string, truncated: boolean): ReadableBody {
-  const bytes = Buffer.from(base64, "base64");
-  const decompressed = decompress(bytes, encoding);
+export function readBody(base64: string, encoding: string, truncated: boolean, decompress: Decompress): ReadableBody {
+  const bytes = bytesOf(base64);
+  const decompressed = decompress(base64, encoding);
   const content = decompressed ?? bytes;
   const size = `${bytes.length} bytes`;
   const coding = encoding === "" ? "" : decompressed === undefined ? `${encoding}, not decoded` : encoding;
   const cut = truncated ? "cut short" : "";
-  const whole = decodeText(content);
+  const whole = textOfBody(content);
   const text = whole === undefined ? undefined : indented(whole);
   const shown = text !== undefined && text.length > MAX_TEXT ? `the first ${MAX_TEXT / 1024} KiB of its text` : "";
   return { note: [size, coding, cut, shown].filter(Boolean).join(", "), text: text?.slice(0, MAX_TEXT) };
 }
 
 /** A base64 body as JSON or text for a state; as it came when it is neither. */
-export function bodyValue(base64: string, encoding: string): unknown {
+export function bodyValue(base64: string, encoding: string, decompress: Decompress): unknown {
   if (!/^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/.test(base64)) return base64;
-  const bytes = Buffer.from(base64, "base64");
-  const text = decodeText(decompress(bytes, encoding) ?? bytes);
+  const text = textOfBody(decompress(base64, encoding) ?? bytesOf(base64));
   if (text === undefined) return base64;
   if (text.length > MAX_TEXT) return text.slice(0, MAX_TEXT);
   try {
     return JSON.parse(text);
   } catch {
     return text;
-  }
-}
-
-const DECODERS: Readonly<Record<string, (bytes: Uint8Array) => Buffer>> = {
-  // The flush modes give what a body that was cut short holds, instead of an error.
-  gzip: (bytes) => gunzipSync(bytes, { maxOutputLength: LIMIT, finishFlush: constants.Z_SYNC_FLUSH }),
-  deflate: (bytes) => inflateSync(bytes, { maxOutputLength: LIMIT, finishFlush: constants.Z_SYNC_FLUSH }),
-  br: (bytes) => brotliDecompressSync(bytes, { maxOutputLength: LIMIT, finishFlush: constants.BROTLI_OPERATION_FLUSH }),
-  zstd: (bytes) => zstdDecompressSync(bytes, { maxOutputLength: LIMIT, finishFlush: constants.ZSTD_e_flush }),
-};
-
-/** Against compression bombs: a body that decodes to more is shown as not decoded. */
-const LIMIT = 4 * 1024 * 1024;
-
-function decompress(bytes: Uint8Array, encoding: string): Buffer | undefined {
-  const decode = DECODERS[encoding];
-  if (decode === undefined || bytes.length === 0) return undefined;
-  try {
-    return decode(bytes);
-  } catch {
-    return undefined;
   }
 }
 
@@ -80,11 +70,6 @@ function indented(text: string): string {
   }
 }
 
-function decodeText(bytes: Uint8Array): string | undefined {
-  const text = utf8(bytes);
-  return text === undefined || text.includes("\0") ? undefined : text;
-}
-
 /** The text of bytes that are UTF-8; a sequence that the end cuts off is left out. */
 function utf8(bytes: Uint8Array): string | undefined {
   try {
@@ -92,6 +77,10 @@ function utf8(bytes: Uint8Array): string | undefined {
   } catch {
     return undefined;
   }
+}
+
+function bytesOfLatin1(text: string): Uint8Array<ArrayBuffer> {
+  return Uint8Array.from(text, (character) => character.charCodeAt(0));
 }
 
 /** The content-encoding of one side of a state, in lower case. */
@@ -123,7 +112,7 @@ function readableValues(headers: Fields): Fields {
 export function readableValue(value: string): string {
   if (!/[\u0080-\u00ff]/.test(value) || /[\u0100-\uffff]/.test(value)) return value;
   try {
-    return new TextDecoder("utf-8", { fatal: true }).decode(Buffer.from(value, "latin1"));
+    return new TextDecoder("utf-8", { fatal: true }).decode(bytesOfLatin1(value));
   } catch {
     return value;
   }

@@ -4,6 +4,7 @@ import { test } from "node:test";
 import { brotliCompressSync, deflateSync, gzipSync, zstdCompressSync } from "node:zlib";
 import { type Detail, detailOf, detailText } from "./detail.ts";
 import { EVENTS } from "./fixtures/trace.ts";
+import { READINGS } from "./formats.ts";
 import { type Row, rowOf, rowsOf } from "./rows.ts";
 import { duration } from "./text.ts";
 
@@ -13,15 +14,15 @@ const texts = (detail: Detail) => detail.lines.map((line) => line.text);
 
 test("a raw event is shown as YAML or JSON with its time", () => {
   const row = rowWith("status=503");
-  const yaml = detailOf(row, "raw", "yaml");
+  const yaml = detailOf(row, "raw", READINGS.yaml);
   assert.equal(yaml.title, "Raw event · at 2.385 ms, took 2.122 ms");
   assert.deepEqual(texts(yaml).slice(0, 3), ["eventStart: 263", "eventEnd: 2385", "severity: error"]);
-  assert.deepEqual(JSON.parse(detailText(detailOf(row, "raw", "json"))), row?.event);
+  assert.deepEqual(JSON.parse(detailText(detailOf(row, "raw", READINGS.json))), row?.event);
 });
 
 test("the reasons of all candidate routes can be read", () => {
   const route = rows.find((row) => row.label === "Route");
-  const lines = texts(detailOf(route, "raw", "yaml"));
+  const lines = texts(detailOf(route, "raw", READINGS.yaml));
   assert.deepEqual(lines.slice(0, 6), [
     "── candidates ──",
     "✓ cart        selected",
@@ -42,7 +43,7 @@ function bodyRow(body: Uint8Array | string, headers: Record<string, string> = {}
   return rowOf({ message }, rowOf(state, undefined));
 }
 const bodyLines = (row: Row) => {
-  const lines = texts(detailOf(row, "raw", "yaml"));
+  const lines = texts(detailOf(row, "raw", READINGS.yaml));
   return lines.slice(0, lines.indexOf("── event ──"));
 };
 
@@ -51,7 +52,7 @@ test("a body snapshot shows its text before the event with the base64", () => {
   assert.deepEqual(bodyLines(bodyRow('{"a":[1]}')), ["── body: 9 bytes ──", "{", '  "a": [', "    1", "  ]", "}", ""]);
   assert.deepEqual(bodyLines(bodyRow(Buffer.from([0, 255]))), ["── body: 2 bytes, binary ──", ""]);
   assert.deepEqual(bodyLines(bodyRow("")), ["── body: 0 bytes ──", ""]);
-  assert.ok(texts(detailOf(bodyRow("one"), "raw", "yaml")).includes("  body: b25l"));
+  assert.ok(texts(detailOf(bodyRow("one"), "raw", READINGS.yaml)).includes("  body: b25l"));
 });
 
 test("a message shows its text too, whatever the encoding of bodies", () => {
@@ -89,7 +90,7 @@ test("a compressed body that grows beyond all measure is not decoded, and of a l
   const bomb = gzipSync(Buffer.alloc(64 * 1024 * 1024));
   assert.match(bodyLines(bodyRow(bomb, { "content-encoding": "gzip" }))[0] ?? "", /gzip, not decoded, binary ──$/);
   const long = bodyRow("x".repeat(100_000));
-  assert.match(detailText(detailOf(long, "raw", "yaml")), /\n {2}body: (?:eHh4){1024}… \(133336 characters\)/);
+  assert.match(detailText(detailOf(long, "raw", READINGS.yaml)), /\n {2}body: (?:eHh4){1024}… \(133336 characters\)/);
   const [heading, text] = bodyLines(long);
   assert.equal(heading, "── body: 100000 bytes, the first 64 KiB of its text ──");
   assert.equal(text?.length, 65_536);
@@ -101,13 +102,13 @@ test("header values in UTF-8 are shown as such, others as they came", () => {
   const requestState = { request: { headers }, env: {} };
   const row = rowOf({ message: { type: "requestSnapshot", stage: "s", requestState } }, undefined);
   for (const mode of ["raw", "snapshot"] as const) {
-    const shown = detailText(detailOf(row, mode, "yaml"));
+    const shown = detailText(detailOf(row, mode, READINGS.yaml));
     assert.match(shown, /x-city: Zürich\n *x-latin: Zürich\n *x-snow: ☃/);
   }
 });
 
 test("the snapshot mode shows the latest state at or before the row", () => {
-  const detail = detailOf(rowWith("127.0.0.1:9000"), "snapshot", "yaml");
+  const detail = detailOf(rowWith("127.0.0.1:9000"), "snapshot", READINGS.yaml);
   assert.equal(detail.title, "Snapshot · final request");
   assert.ok(texts(detail).includes("  path: /cart"));
 });
@@ -115,7 +116,7 @@ test("the snapshot mode shows the latest state at or before the row", () => {
 test("bodies inside a state are decoded, absent values left out", () => {
   const requestState = { request: { body: btoa('{"a":1}'), host: null }, response: { body: "not base64!" }, env: {} };
   const row = rowOf({ message: { type: "requestSnapshot", stage: "s", requestState } }, undefined);
-  assert.deepEqual(JSON.parse(detailText(detailOf(row, "snapshot", "json"))), {
+  assert.deepEqual(JSON.parse(detailText(detailOf(row, "snapshot", READINGS.json))), {
     request: { body: { a: 1 } },
     response: { body: "not base64!" },
     env: {},
@@ -123,7 +124,7 @@ test("bodies inside a state are decoded, absent values left out", () => {
 });
 
 test("the diff mode shows what changed since the snapshot before", () => {
-  const detail = detailOf(rowWith("route policies"), "diff", "yaml");
+  const detail = detailOf(rowWith("route policies"), "diff", READINGS.yaml);
   const changed = detail.lines.filter((line) => line.sign !== undefined).map((line) => line.text.trim());
   assert.deepEqual(changed, [
     "-   uri: http://shop.example.com/api/cart?debug=1",
@@ -143,11 +144,14 @@ test("the diff mode shows what changed since the snapshot before", () => {
   ]);
   assert.ok(shown.includes("    headers:"), "the key that a change stands below");
   assert.ok(shown.includes("  …") && !shown.includes("    version: HTTP/1.1"), "other lines are left out");
-  assert.deepEqual(detailOf(rowWith("gateway policies"), "diff", "yaml"), {
+  assert.deepEqual(detailOf(rowWith("gateway policies"), "diff", READINGS.yaml), {
     title: "Snapshot diff · gateway policies",
     lines: [{ text: "no change", note: true }],
   });
-  assert.equal(detailOf(rowWith("initial request"), "diff", "yaml").title, "Snapshot diff · initial request · first");
+  assert.equal(
+    detailOf(rowWith("initial request"), "diff", READINGS.yaml).title,
+    "Snapshot diff · initial request · first",
+  );
 });
 
 test("the diff mode of a policy shows what the policy says that it changed", () => {
@@ -156,7 +160,7 @@ test("the diff mode of a policy shows what the policy says that it changed", () 
   const detail = detailOf(
     rowOf({ message: { type: "policy", kind: "url_rewrite", result } }, undefined),
     "diff",
-    "yaml",
+    READINGS.yaml,
   );
   assert.equal(detail.title, "Policy diff · url_rewrite");
   assert.deepEqual(texts(detail), ["- pathAndQuery: /api/hello", "+ pathAndQuery: /hello"]);
@@ -167,7 +171,7 @@ test("values cannot control the terminal", () => {
   const control = /\p{Cc}/u;
   assert.doesNotMatch(row.summary, control);
   for (const mode of ["raw", "snapshot"] as const) {
-    for (const line of texts(detailOf(row, mode, "yaml"))) assert.doesNotMatch(line, control);
+    for (const line of texts(detailOf(row, mode, READINGS.yaml))) assert.doesNotMatch(line, control);
   }
 });
 

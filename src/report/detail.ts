@@ -1,6 +1,5 @@
-import { stringify } from "yaml";
 import { type Fields, fieldsOf } from "../base/fields.ts";
-import { bodyValue, encodingOf, readBody, withReadableHeaders } from "./bodies.ts";
+import { bodyValue, type Decompress, encodingOf, readBody, withReadableHeaders } from "./bodies.ts";
 import { diffLines } from "./diff.ts";
 import { type CandidateLine, candidatesOf, evaluatedCount, selectedName } from "./fields.ts";
 import type { Row } from "./rows.ts";
@@ -8,7 +7,13 @@ import { INDENT, plainLine, treeLines } from "./step-lines.ts";
 import { columnsOf, duration, fit, harmless } from "./text.ts";
 
 export type Mode = "raw" | "snapshot" | "diff" | "tree";
-export type Format = "yaml" | "json";
+
+/** How a trace is read where it is shown. */
+export interface Reading {
+  /** A value as text with lines and indentation, such as YAML. */
+  readonly write: (value: unknown) => string;
+  readonly decompress: Decompress;
+}
 
 /** The content of the detail pane. */
 export interface Detail {
@@ -35,22 +40,27 @@ export function treeOf(rows: readonly Row[]): Detail {
 }
 
 /** The details of a row; `undefined` while there is no row. */
-export function detailOf(row: Row | undefined, mode: Exclude<Mode, "tree">, format: Format): Detail {
+export function detailOf(row: Row | undefined, mode: Exclude<Mode, "tree">, reading: Reading): Detail {
   if (row === undefined) return { title: TITLES[mode], lines: [note("No event available yet.")] };
-  if (mode === "raw") return { title: join(TITLES.raw, timing(row)), lines: rawLines(row, format) };
+  if (mode === "raw") return { title: join(TITLES.raw, timing(row)), lines: rawLines(row, reading) };
   const ownChange = mode === "diff" ? policyChange(row) : undefined;
   if (ownChange !== undefined) {
     const title = join("Policy diff", harmless(String(row.message.kind ?? "")));
-    return { title, lines: changes(ownLines(ownChange.before, format), ownLines(ownChange.after, format)) };
+    return { title, lines: changes(ownLines(ownChange.before, reading), ownLines(ownChange.after, reading)) };
   }
   const { snapshot } = row;
   if (snapshot === undefined) return { title: TITLES[mode], lines: [note("No snapshot available yet.")] };
   const title = join(TITLES[mode], snapshot.stage);
-  const after = render(presentable(snapshot.state), format);
+  const after = render(presentable(snapshot.state, reading), reading);
   if (mode === "snapshot") return { title, lines: after.map(plain) };
   if (snapshot.previous === undefined) return { title: join(title, "first"), lines: after.map(plain) };
-  const before = render(presentable(snapshot.previous), format);
+  const before = render(presentable(snapshot.previous, reading), reading);
   return { title, lines: changes(before, after) };
+}
+
+/** What says the most about a row: what it changed, or the event itself if it is neither a snapshot nor a policy that says what it changed. */
+export function tellingMode(row: Row): "diff" | "raw" {
+  return row.message.requestState !== undefined || policyChange(row) !== undefined ? "diff" : "raw";
 }
 
 function changes(before: readonly string[], after: readonly string[]): DetailLine[] {
@@ -89,8 +99,8 @@ function indentOf(text: string): number {
 }
 
 /** A value without fields has no lines, so that a first field is shown as added and nothing as removed. */
-function ownLines(value: unknown, format: Format): string[] {
-  return value === null || Object.keys(fieldsOf(value)).length === 0 ? [] : render(value, format);
+function ownLines(value: unknown, reading: Reading): string[] {
+  return value === null || Object.keys(fieldsOf(value)).length === 0 ? [] : render(value, reading);
 }
 
 /** The state before and after a policy, as the policy itself reports it. */
@@ -147,9 +157,9 @@ function timing(row: Row): string {
 }
 
 /** The event, after its decoded body or, for a route selection, the reason of each candidate. */
-function rawLines(row: Row, format: Format): DetailLine[] {
-  const event = render(withReadableHeaders(withShortBody(row)), format).map(plain);
-  const first = row.message.type === "routeSelection" ? candidateLines(row.message) : bodyLines(row);
+function rawLines(row: Row, reading: Reading): DetailLine[] {
+  const event = render(withReadableHeaders(withShortBody(row)), reading).map(plain);
+  const first = row.message.type === "routeSelection" ? candidateLines(row.message) : bodyLines(row, reading);
   return first.length === 0 ? event : [...first, plain(""), note("── event ──"), ...event];
 }
 
@@ -162,13 +172,13 @@ function withShortBody({ event, message }: Row): Fields {
   return { ...event, message: { ...message, body: `${body.slice(0, MAX_BASE64)}… (${body.length} characters)` } };
 }
 
-function bodyLines({ message, encodings }: Row): DetailLine[] {
+function bodyLines({ message, encodings }: Row, { decompress }: Reading): DetailLine[] {
   const { type, stage, body, truncated, compressed } = message;
   if ((type !== "bodySnapshot" && type !== "streamMessage") || typeof body !== "string") return [];
   const ofBody = stage === "response" ? encodings.response : encodings.request;
   // A message has its own compression, whose state is in the messages before it.
   const encoding = type === "bodySnapshot" ? ofBody : compressed === true ? "compressed" : "";
-  const { note: about, text } = readBody(body, encoding, truncated === true);
+  const { note: about, text } = readBody(body, encoding, truncated === true, decompress);
   if (text === undefined) return [note(`── body: ${about}, binary ──`)];
   return [note(`── body: ${about} ──`), ...(text === "" ? [] : harmless(text).split("\n").map(plain))];
 }
@@ -191,19 +201,17 @@ function candidateLines(message: Fields): DetailLine[] {
   return [note("── candidates ──"), ...lines, ...(omitted > 0 ? [note(`and ${omitted} more`)] : [])];
 }
 
-function render(value: unknown, format: Format): string[] {
-  // lineWidth 0: the pane wraps by its own width, folding in the YAML would change with it.
-  const text = format === "json" ? JSON.stringify(value, null, 2) : stringify(value, { lineWidth: 0 });
-  return harmless(text.trimEnd()).split("\n");
+function render(value: unknown, { write }: Reading): string[] {
+  return harmless(write(value).trimEnd()).split("\n");
 }
 
 /** A request's state for reading: without absent values, with its bodies decoded. */
-function presentable(state: Fields): Fields {
+function presentable(state: Fields, { decompress }: Reading): Fields {
   const clean = withoutNulls(withReadableHeaders(state));
   const decoded = ["request", "response"].flatMap((side) => {
     const part = fieldsOf(clean[side]);
     return typeof part.body === "string"
-      ? [[side, { ...part, body: bodyValue(part.body, encodingOf(part)) }] as const]
+      ? [[side, { ...part, body: bodyValue(part.body, encodingOf(part), decompress) }] as const]
       : [];
   });
   return { ...clean, ...Object.fromEntries(decoded) };

@@ -1,5 +1,5 @@
-import { isDeepStrictEqual } from "node:util";
 import { type Fields, fieldsOf } from "../base/fields.ts";
+import { sameData } from "../base/same-data.ts";
 import { encodingOf } from "./bodies.ts";
 import { grpcEndOf } from "./grpc-end.ts";
 import { summaryOf, typeLabel } from "./summaries.ts";
@@ -81,7 +81,7 @@ export function changesNothing({ message, snapshot }: Row): boolean {
   if (!isSnapshot || snapshot?.previous === undefined) return false;
   // Only the raw response has these times, so that they are missing later changes nothing.
   const withoutTimes = (state: Fields) => ({ ...state, proxy: undefined });
-  return isDeepStrictEqual(withoutTimes(snapshot.state), withoutTimes(snapshot.previous));
+  return sameData(withoutTimes(snapshot.state), withoutTimes(snapshot.previous));
 }
 
 /** A row for a problem of the client: the stream broke, the request could not be sent. */

@@ -1,7 +1,7 @@
 /** The summaries of the event list (reference 5.4). */
 import { type Fields, fieldsOf } from "../base/fields.ts";
 import { authorizationText, type ShownRule } from "../trace/authorization.ts";
-import { contentOf } from "./bodies.ts";
+import { bytesOf, textOfBody } from "./bodies.ts";
 import { evaluatedCount, selectedName } from "./fields.ts";
 import { clip } from "./text.ts";
 
@@ -88,7 +88,7 @@ function streamMessage({ direction, number, opcode, closeCode, bytes, compressed
   ];
   const said = `${textOf(direction)} ${textOf(number)}: ${parts.filter(Boolean).join(", ")}`;
   const beginning = typeof body === "string" && compressed !== true ? body.slice(0, SHOWN_BASE64) : "";
-  const text = contentOf(Buffer.from(beginning, "base64"), "").text ?? "";
+  const text = textOfBody(bytesOf(beginning)) ?? "";
   return text === "" ? said : `${said}: ${text}`;
 }
 

@@ -4,6 +4,7 @@ import { type Fields, fieldsOf } from "../base/fields.ts";
 import type { TraceEvent } from "../trace/events.ts";
 import { stepsOf } from "../trace/steps.ts";
 import { readBody } from "./bodies.ts";
+import { decompress } from "./decompress.ts";
 import { type DiffLine, diffLines } from "./diff.ts";
 import { type Row, rowsOf } from "./rows.ts";
 import { stepLines } from "./step-lines.ts";
@@ -88,6 +89,7 @@ function body({ message, encodings }: Row): string[] {
     base64,
     isResponse ? encodings.response : encodings.request,
     message.truncated === true,
+    decompress,
   );
   const lines = text?.split("\n") ?? [];
   const isWhole = text !== undefined && lines.length <= MAX_BODY_LINES && base64.length <= MAX_BODY;

@@ -1,6 +1,6 @@
 /** The events of a trace as a tree of steps: what was decided, by what, and why. Explanations and views share it. */
-import { isDeepStrictEqual } from "node:util";
 import type { Origin } from "../base/origin.ts";
+import { sameData } from "../base/same-data.ts";
 import type { Need } from "../cel/index.ts";
 import { authorizationText, type ShownRule } from "./authorization.ts";
 import type { ExpressionResult, PartResult, RequestState, RuleResult, TraceEvent, TraceMessage } from "./events.ts";
@@ -127,7 +127,7 @@ export function wholeOf(name: string, origins: readonly Origin[]): Origin | unde
   const [first, ...others] = origins.map(({ path, ...origin }): Origin => {
     return { ...origin, path: path.at(-2) === "rules" ? path.slice(0, -2) : path };
   });
-  return others.every((other) => isDeepStrictEqual(other, first)) ? first : undefined;
+  return others.every((other) => sameData(other, first)) ? first : undefined;
 }
 
 /** The rules themselves follow as steps. */

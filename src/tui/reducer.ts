@@ -1,14 +1,7 @@
 import { counted } from "../base/counted.ts";
 import type { Fields } from "../base/fields.ts";
-import {
-  type Detail,
-  type DetailLine,
-  detailOf,
-  type Format,
-  hangingIndent,
-  type Mode,
-  treeOf,
-} from "../report/detail.ts";
+import { type Detail, type DetailLine, detailOf, hangingIndent, type Mode, treeOf } from "../report/detail.ts";
+import { type Format, READINGS } from "../report/formats.ts";
 import { outcomeOf } from "../report/outcome.ts";
 import { changesNothing, problemRow, type Row, rowsOf } from "../report/rows.ts";
 import { columnsOf, wrapHanging } from "../report/text.ts";
@@ -185,7 +178,7 @@ export function sizeOfList(state: State): ReturnType<typeof listSize> {
 
 export function detail(state: State): Detail {
   const { rows, listed, selected, mode, format } = state;
-  return mode === "tree" ? treeOf(rows) : detailOf(listed[selected], mode, format);
+  return mode === "tree" ? treeOf(rows) : detailOf(listed[selected], mode, READINGS[format]);
 }
 
 export interface WrappedLine extends DetailLine {

@@ -6,6 +6,7 @@ import { decidedBy, durationText, methodOf, statusOf, urlOf } from "../../src/re
 import { useAnswer } from "../answer.ts";
 import { curlOf } from "../curl.ts";
 import { withTerm } from "../filter.ts";
+import { expressionLike } from "../like.ts";
 import { Copy } from "../parts/copy.tsx";
 import { Problem } from "../parts/problem.tsx";
 import { StepTree } from "../parts/step-tree.tsx";
@@ -58,6 +59,7 @@ function Headline({ record }: { readonly record: RequestRecord }): VNode {
   const { route, duration } = record;
   const decided = decidedBy(record);
   const curl = curlOf(record);
+  const like = expressionLike(record);
   return (
     <>
       <h1>
@@ -75,7 +77,8 @@ function Headline({ record }: { readonly record: RequestRecord }): VNode {
       </p>
       <p>
         <Copy name="Copy link" text={location.href} />{" "}
-        {curl === undefined ? null : <Copy name="Copy as curl" text={curl} />}
+        {curl === undefined ? null : <Copy name="Copy as curl" text={curl} />}{" "}
+        {like === undefined ? null : <a href={hashOf("/trace", { expression: like })}>Trace the next like this</a>}
       </p>
     </>
   );

@@ -16,10 +16,21 @@ interface StepTreeProps {
 
 /** What a request went through, step by step, with values and places. */
 export function StepTree({ steps, before }: StepTreeProps): VNode {
-  const known = before && new Set(linesOf(before).map(keyOf));
+  return <Tree lines={linesOf(steps)} before={before && linesOf(before)} />;
+}
+
+interface TreeProps {
+  readonly lines: readonly StepLine[];
+  /** As `before` of a `StepTree`. */
+  readonly before?: readonly StepLine[] | undefined;
+}
+
+/** The lines of such a tree. */
+export function Tree({ lines, before }: TreeProps): VNode {
+  const known = before && new Set(before.map(keyOf));
   return (
     <ul class="tree">
-      {linesOf(steps).map((line, index) => (
+      {lines.map((line, index) => (
         <Line key={index} line={line} differs={known?.has(keyOf(line)) === false} />
       ))}
     </ul>

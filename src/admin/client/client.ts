@@ -1,6 +1,7 @@
 import { jsonOf } from "../../base/fields.ts";
 import type { GatewayImpact } from "../../impact/merge.ts";
 import type { RecordAnswer } from "../../recorder/records.ts";
+import type { AskedExpression, Evaluation } from "../../rehearsal/evaluate.ts";
 import type { Explanation } from "../../rehearsal/explanation.ts";
 import type { Question, RecordedQuestion } from "../../rehearsal/question.ts";
 import {
@@ -80,6 +81,8 @@ interface PageQuestion extends CallOptions {
   /** With its query. */
   readonly path: string;
   readonly body: string;
+  /** Something changes, which gateways refuse pages of others; the page has shown its token to `tgctl`, which serves it. */
+  readonly changes: boolean;
 }
 
 /** Admin servers admit pages of their own machine, which `tgctl` makes of those that it serves. */
@@ -149,6 +152,12 @@ export class AdminClient {
     return this.#answer("/explain", await adminJson(this.#address, { ...request, signal }));
   }
 
+  /** The value of an expression, and of each of its parts. */
+  async evaluate(question: AskedExpression, { signal }: CallOptions = {}): Promise<Evaluation> {
+    const request = { method: "POST", path: "/expression", body: JSON.stringify(question), timeout: TIMEOUT } as const;
+    return this.#answer("/expression", await adminJson(this.#address, { ...request, signal }));
+  }
+
   /** What a configuration would do to sampled requests. `last`: only those of this time, such as `1h`; `name`: how positions call it. */
   async impact(
     after: { readonly text: string; readonly name: string } | { readonly preview: string },
@@ -196,10 +205,11 @@ export class AdminClient {
     method,
     path,
     body,
+    changes,
     signal,
   }: PageQuestion): Promise<{ readonly status: number; readonly text: string }> {
     const timeout = method === "GET" ? TIMEOUT : IMPACT_TIMEOUT;
-    const request = { method, path, body, timeout, signal, headers: { origin: PAGE_ORIGIN } };
+    const request = { method, path, body, timeout, signal, ...(!changes && { headers: { origin: PAGE_ORIGIN } }) };
     try {
       return { status: 200, text: await this.#text(request) };
     } catch (error) {

@@ -4,6 +4,7 @@ import type { Origin } from "../../base/origin.ts";
 import type { Catalog } from "../../cel/index.ts";
 import type { GatewayImpact } from "../../impact/merge.ts";
 import type { RecordAnswer, RequestRecord } from "../../recorder/records.ts";
+import type { Evaluation } from "../../rehearsal/evaluate.ts";
 import type { Explanation } from "../../rehearsal/explanation.ts";
 import type { RequestGroup } from "../../report/recorded.ts";
 import type { WorkerState } from "../../telemetry/worker-state.ts";
@@ -18,9 +19,12 @@ export interface AdminAnswers {
   readonly "/config/parts": ConfigPartsAnswer;
   readonly "/config/status": ConfigStatus;
   readonly "/explain": Explanation;
+  readonly "/expression": Evaluation;
   readonly "/expression/names": Catalog;
   readonly "/impact": GatewayImpact;
   readonly "/overview": Overview;
+  /** What the server's own page shows to change something. */
+  readonly "/page-token": { readonly token: string };
   readonly "/probe/": ProbeAnswer;
   readonly "/requests": RecordAnswer;
   readonly "/routes": RoutesAnswer;
@@ -28,6 +32,9 @@ export interface AdminAnswers {
   /** With status 404, it says how far back the request would have been found. */
   readonly "/requests/": RecordAnswer;
 }
+
+/** The field in which the server's own page shows its token. Pages of other origins would need a preflight for it, which is not granted. */
+export const PAGE_TOKEN_HEADER = "x-tracegate-page-token";
 
 /** Whether all is well with a gateway, and how much it does. */
 export interface Overview {
@@ -246,18 +253,17 @@ const MARKS: { readonly [Endpoint in keyof AdminAnswers]: (answer: Readonly<Reco
   "/config/parts": ({ parts }) => Array.isArray(parts),
   "/config/status": ({ generation, synchronized }) => generation !== undefined && synchronized !== undefined,
   "/explain": ({ outcomes }) => Array.isArray(outcomes),
+  "/expression": ({ parts }) => Array.isArray(parts),
   "/expression/names": ({ variables, functions }) => Array.isArray(variables) && Array.isArray(functions),
   "/impact": ({ classes, changes }) => isObject(classes) && Array.isArray(changes),
   "/overview": ({ workers, traffic }) => Array.isArray(workers) && isObject(traffic),
+  "/page-token": ({ token }) => typeof token === "string",
   "/probe/": ({ probes }) => Array.isArray(probes),
   "/requests": ({ records }) => Array.isArray(records),
   "/routes": ({ routes }) => Array.isArray(routes),
   "/routes/": ({ places }) => isObject(places),
   "/requests/": ({ records }) => Array.isArray(records),
 };
-
-/** The endpoints above; one that ends in `/` stands for all paths with one more segment. */
-export const ADMIN_ENDPOINTS = Object.keys(MARKS) as readonly (keyof AdminAnswers)[];
 
 /** Whether a value that was received is an answer of this endpoint. */
 export function isAnswer<Endpoint extends keyof AdminAnswers>(

@@ -21,17 +21,20 @@ interface Merge<Answer> {
 /** As `/requests` without a limit. */
 const RECORDS = 50;
 
-export const MERGES: { readonly [Endpoint in keyof AdminAnswers]: Merge<AdminAnswers[Endpoint]> } = {
+/** All but the token, which each server has for its own pages. */
+export type MergedEndpoint = Exclude<keyof AdminAnswers, "/page-token">;
+
+export const MERGES: { readonly [Endpoint in MergedEndpoint]: Merge<AdminAnswers[Endpoint]> } = {
   "/backends": { merge: mergeBackends },
   "/backends/": { merge: mergeBackend },
   // Replicas with one configuration have the same parts and the same names.
   "/config/parts": { asksOne: () => true, merge: firstOf },
   "/config/status": { merge: (answers) => mergeStatus(answersOf(answers)) },
-  // A request that is over is known to one of them.
   "/explain": {
-    asksOne: (body) => !("id" in fieldsOf(jsonOf(body))),
+    asksOne: isWritten,
     merge: (answers) => newestExplanation(answers) ?? firstOf(answers),
   },
+  "/expression": { asksOne: isWritten, merge: firstOf },
   "/expression/names": { asksOne: () => true, merge: firstOf },
   "/impact": { merge: (answers) => mergeImpacts(answersOf(answers)) },
   "/overview": { merge: mergeOverviews },
@@ -41,6 +44,11 @@ export const MERGES: { readonly [Endpoint in keyof AdminAnswers]: Merge<AdminAns
   "/routes": { ask: routesQuery, merge: (answers, query) => mergeRoutes(answersOf(answers), query) },
   "/routes/": { merge: (answers) => mergeRoute(answersOf(answers)) },
 };
+
+/** Whether the question has all that it is about; a request that is over is known to one of the replicas. */
+function isWritten(body: string): boolean {
+  return !("id" in fieldsOf(jsonOf(body)));
+}
 
 function answersOf<Answer>(answers: readonly OfReplica<Answer>[]): Answer[] {
   return answers.map(({ answer }) => answer);

@@ -27,11 +27,11 @@ export function oneProxy(proxy: ProxyAdmin): ViewSource {
 /** Asks a proxy. @throws CliError if it does not respond */
 export async function askProxy(
   proxy: ProxyAdmin,
-  { endpoint, method, rest, query, body, signal }: ViewQuestion,
+  { endpoint, method, changes, rest, query, body, signal }: ViewQuestion,
 ): Promise<ProxyResponse> {
   const path = withQuery(`${endpoint}${encodeURIComponent(rest)}`, query);
   try {
-    return await proxy.client.askForPage({ method, path, body, signal });
+    return await proxy.client.askForPage({ method, path, changes, body, signal });
   } catch (error) {
     throw error instanceof AdminClientError ? proxy.unreachable(error) : error;
   }

@@ -5,7 +5,7 @@ import { type PlainReply, textReply } from "../../admin/server/reply.ts";
 import { fieldsOf, jsonOf } from "../../base/fields.ts";
 import type { ExplainRefusal } from "../../rehearsal/explanation.ts";
 import { podOfKey } from "../../report/recorded.ts";
-import { MERGES } from "../merge/merges.ts";
+import { MERGES, type MergedEndpoint } from "../merge/merges.ts";
 import type { OfReplica } from "../merge/replica.ts";
 import type { ProxyAdmin } from "../proxy/admin.ts";
 import type { Proxies } from "../proxy/proxies.ts";
@@ -54,7 +54,7 @@ export function allReplicas(proxies: Proxies): ViewSource {
 }
 
 /** The answers as one, and if all were asked (`isWhole`), what is to be said about each replica; without answers, why there are none. */
-function merged<Endpoint extends keyof AdminAnswers>(
+function merged<Endpoint extends MergedEndpoint>(
   endpoint: Endpoint,
   said: readonly Said[],
   query: URLSearchParams,
@@ -112,7 +112,8 @@ function placed(question: ViewQuestion): ViewQuestion & { readonly pod: string |
     return { ...question, query, pod, rest: id };
   }
   const facts = fieldsOf(jsonOf(body));
-  if (endpoint !== "/explain" || typeof facts.id !== "string") return { ...question, query, pod: undefined };
+  if ((endpoint !== "/explain" && endpoint !== "/expression") || typeof facts.id !== "string")
+    return { ...question, query, pod: undefined };
   const { pod, id } = podOfKey(facts.id);
   return { ...question, query, pod, body: JSON.stringify({ ...facts, id }) };
 }

@@ -1,8 +1,9 @@
 /** A traced request as a command line that sends it again. */
 import { REDACTED } from "../../base/redaction.ts";
+import { type RequestMessage, receivedRow, requestAt } from "../exchange.ts";
 import { outcomeLine, outcomeOf } from "../outcome.ts";
 import type { Row } from "../rows.ts";
-import { bodyOf, type RequestMessage, receivedRow, requestAt } from "./exchange.ts";
+import { bodyOf } from "./captured-body.ts";
 
 /** Largest body in an argument, in bytes; Linux limits an argument to 128 KiB. */
 const MAX_ARGUMENT = 32 * 1024;

@@ -5,20 +5,22 @@
 import { STATUS_CODES } from "node:http";
 import { packageVersion } from "../../base/build-info.ts";
 import type { Fields } from "../../base/fields.ts";
-import { contentOf, readableValue } from "../bodies.ts";
-import { outcomeLine, outcomeOf } from "../outcome.ts";
-import type { Row } from "../rows.ts";
-import { textOf } from "../summaries.ts";
+import { readableValue, textOfBody } from "../bodies.ts";
+import { decompress } from "../decompress.ts";
 import {
-  bodyOf,
-  type CapturedBody,
+  type Attempt,
+  attemptsOf,
   type RequestMessage,
   type ResponseMessage,
   receivedRow,
   requestAt,
   responseAt,
   timeOf,
-} from "./exchange.ts";
+} from "../exchange.ts";
+import { outcomeLine, outcomeOf } from "../outcome.ts";
+import type { Row } from "../rows.ts";
+import { textOf } from "../summaries.ts";
+import { bodyOf, type CapturedBody } from "./captured-body.ts";
 
 /** HAR's value for a size or time that is not known, or does not apply. */
 const UNKNOWN = -1;
@@ -33,7 +35,7 @@ export function harOf(rows: readonly Row[]): Fields | undefined {
       version: "1.2",
       creator: { name: "tracegate", version: packageVersion() },
       pages: [{ ...page, pageTimings: {} }],
-      entries: [clientEntry(rows, first), ...attempts(rows).map(attemptEntry)],
+      entries: [clientEntry(rows, first), ...attemptsOf(rows).map(attemptEntry)],
     },
   };
 }
@@ -57,36 +59,6 @@ function clientEntry(rows: readonly Row[], first: Row): Fields {
     ...(request.destination !== "" && { serverIPAddress: addressOf(request.destination) }),
     comment: "the client's request to the gateway",
   };
-}
-
-/** An attempt at a backend: the request that was sent, and its result. */
-interface Attempt {
-  readonly number: number;
-  readonly target: string;
-  readonly start: number;
-  readonly request: RequestMessage;
-  readonly result: Row | undefined;
-  readonly response: ResponseMessage | undefined;
-}
-
-function attempts(rows: readonly Row[]): Attempt[] {
-  const own = rows.filter(({ event }) => event.scope === undefined);
-  const starts = own.flatMap(({ message }, index) => (message.type === "backendCallStart" ? [index] : []));
-  return starts.flatMap((index, i) => {
-    const row = own[index];
-    const sent = own.slice(0, index).findLast(({ message }) => message.type === "requestSnapshot");
-    const later = own.slice(index, starts[i + 1]);
-    const response = later.find(({ message }) => message.stage === "raw response");
-    if (row === undefined || sent === undefined) return [];
-    return {
-      number: i + 1,
-      target: textOf(row.message.target),
-      start: row.end ?? 0,
-      request: requestAt(sent),
-      result: later.find(({ message }) => message.type === "backendCallResult"),
-      response: response === undefined ? undefined : responseAt(response),
-    };
-  });
 }
 
 /** The attempt's URL has the endpoint in place of the host, so that it can be told apart from the client's request. */
@@ -188,20 +160,29 @@ function responsePart(
 
 /** HAR has only text: a comment describes a binary body. */
 function postData(body: CapturedBody, headers: RequestMessage["headers"]): Fields {
-  const { text } = contentOf(body.bytes, encodingOf(headers));
+  const { text } = contentOf(body, headers);
   const about = [text === undefined ? `binary, ${body.bytes.length} bytes` : "", cut(body)].filter(Boolean).join(", ");
   const mimeType = headerOf(headers, "content-type");
   return { mimeType, params: [], text: text ?? "", ...(about !== "" && { comment: about }) };
 }
 
 function content(body: CapturedBody, headers: RequestMessage["headers"]): Fields {
-  const { bytes, text } = contentOf(body.bytes, encodingOf(headers));
+  const { bytes, text } = contentOf(body, headers);
   const about = cut(body);
   return {
     size: bytes.length,
     ...(text === undefined ? { text: Buffer.from(bytes).toString("base64"), encoding: "base64" } : { text }),
     ...(about !== "" && { comment: about }),
   };
+}
+
+/** Without its content-encoding where that is possible. `text`: undefined for binary content. */
+function contentOf(
+  { base64, bytes: raw }: CapturedBody,
+  headers: RequestMessage["headers"],
+): { readonly bytes: Uint8Array; readonly text: string | undefined } {
+  const bytes = decompress(base64, encodingOf(headers)) ?? raw;
+  return { bytes, text: textOfBody(bytes) };
 }
 
 function cut({ truncated }: CapturedBody): string {

@@ -5,13 +5,14 @@
 import { createHash } from "node:crypto";
 import { packageVersion } from "../../base/build-info.ts";
 import { counted } from "../../base/counted.ts";
-import { type Detail, detailOf } from "../detail.ts";
+import { type Detail, detailOf, tellingMode } from "../detail.ts";
+import { READINGS } from "../formats.ts";
 import { outcomeOf } from "../outcome.ts";
 import type { Row } from "../rows.ts";
+import { type Span, spansOf } from "../spans.ts";
 import { SIGNS, type StepLine, treeLines } from "../step-lines.ts";
 import { duration, harmless, milliseconds } from "../text.ts";
 import { redactedIn } from "../trace-file.ts";
-import { timeOf } from "./exchange.ts";
 import { PAGE_STYLE, TREE_LEVELS } from "./html-style.ts";
 
 /** Largest page, in bytes: small enough for a mail or an issue. */
@@ -29,8 +30,7 @@ export function htmlPage(rows: readonly Row[]): string {
     outcome: outcomeOf(rows),
     tree: treeLines(rows.map(({ event }) => event)),
     detailOf(row) {
-      // A snapshot shows what changed since the previous one, any other event itself.
-      const detail = known.get(row) ?? detailOf(row, row.message.requestState === undefined ? "raw" : "diff", "yaml");
+      const detail = known.get(row) ?? detailOf(row, tellingMode(row), READINGS.yaml);
       known.set(row, detail);
       return detail;
     },
@@ -160,17 +160,10 @@ function summaryOf(row: Row, index: number, decides: boolean, time: string): str
   return `<summary class="${row.severity}${decides ? " decider" : ""}">${columns.join("")}</summary>`;
 }
 
-interface Part {
-  readonly name: "step" | "dns" | "connect" | "tls" | "call";
-  readonly start: number;
-  readonly end: number;
-}
-
 /** The bar of an event on the timeline: a call with its parts, or the time since the previous event. */
 function bar(row: Row, total: number): string {
-  const { end, start, began } = row;
-  if (end === undefined) return "<span></span>";
-  const parts = start === undefined ? [{ name: "step", start: began, end } as const] : partsOf(row, start, end);
+  const parts = spansOf(row);
+  if (parts.length === 0) return "<span></span>";
   const rects = parts.map(({ name, start: from, end: to }) => {
     const title = `${name === "step" ? "gateway" : name} ${duration(Math.round(to - from))}`;
     const x = Math.min(WIDTH - 2, (from / total) * WIDTH);
@@ -183,20 +176,8 @@ function bar(row: Row, total: number): string {
 /** Width of the whole trace, in units of the drawing. */
 const WIDTH = 1000;
 
-function ariaOf(parts: readonly Part[]): string {
+function ariaOf(parts: readonly Span[]): string {
   return parts.map(({ name, start, end }) => `${name} ${duration(Math.round(end - start))}`).join(", ");
-}
-
-function partsOf(call: Row, start: number, end: number): Part[] {
-  const parts: Part[] = [];
-  let at = start;
-  for (const name of ["dns", "connect", "tls"] as const) {
-    const took = timeOf(call, name) ?? 0;
-    if (took === 0 || at + took > end) continue;
-    parts.push({ name, start: at, end: at + took });
-    at += took;
-  }
-  return [...parts, { name: "call", start: at, end }];
 }
 
 function linesOf({ lines: all }: Detail, most: number): string {

@@ -14,6 +14,7 @@ const SHOWN: Readonly<Record<string, readonly [hash: string, text: string]>> = {
   "/": ["#/", "authorization"],
   "/requests": ["#/requests", "/cart/4"],
   "/r/": ["#/r/denied-1", "What decided"],
+  "/trace": ["#/trace?expression=request.path == '/nothing'", "Waiting for the next request"],
   "/backends": ["#/backends", "127.0.0.1:9"],
   "/backends/": [
     `#/backends/${encodeURIComponent("/default/default/bind/0/web/default/down/backend0")}`,
@@ -22,6 +23,7 @@ const SHOWN: Readonly<Record<string, readonly [hash: string, text: string]>> = {
   "/explain": ["#/explain?url=http%3A%2F%2Fshop.example%2Fadmin%2Fsecret", "policy authorization"],
   "/impact": ["#/impact", "Nothing is applied"],
   "/routes": ["#/routes", "default/admin"],
+  "/routes/": [`#/routes/${encodeURIComponent("default/default/bind/0/web/default/admin")}`, "Policies in effect"],
   "/config": ["#/config?at=binds[0].listeners[0].routes[0]", "inlinePolicies"],
   "/policies": ["#/policies", "authorization"],
   "/policies/": ["#/policies/authorization", "rules"],

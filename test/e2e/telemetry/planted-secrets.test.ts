@@ -160,6 +160,10 @@ const ADMIN: Readonly<Record<string, Output | Exempt>> = {
   "/debug/trace": ({ traces }) => traces.join(""),
   "/debug/follow": ({ followed }) => followed,
   "/explain": (seen) => ofEach(seen, (id) => read(seen, "/explain", { method: "POST", body: JSON.stringify({ id }) })),
+  "/expression": (seen) =>
+    ofEach(seen, (id) =>
+      read(seen, "/expression", { method: "POST", body: JSON.stringify({ id, expression: "variables()" }) }),
+    ),
   "/expression/names": { because: "it has names only" },
   "/impact": (seen) => read(seen, "/impact", { method: "POST", body: seen.changed }),
   "/samples": (seen) => read(seen, "/samples"),
@@ -181,6 +185,7 @@ const ADMIN: Readonly<Record<string, Output | Exempt>> = {
     const [first] = backends.shown;
     return await read(seen, `/probe/${encodeURIComponent(first?.key ?? "")}`, { method: "POST" });
   },
+  "/page-token": { because: "it knows nothing of requests" },
   "/ui": { because: "it has no data: what the view shows comes from the others" },
   "/ui/": { because: "it has no data: what the view shows comes from the others" },
   "/requests": (seen) => read(seen, "/requests?limit=1000"),

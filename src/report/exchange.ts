@@ -1,7 +1,7 @@
-/** The request and response messages of a trace, for exports. */
-import { type Fields, fieldsOf } from "../../base/fields.ts";
-import type { Row } from "../rows.ts";
-import { textOf } from "../summaries.ts";
+/** The messages of a trace: the request as received, and each attempt at a backend. */
+import { type Fields, fieldsOf } from "../base/fields.ts";
+import type { Row } from "./rows.ts";
+import { textOf } from "./summaries.ts";
 
 /** The head of a request. */
 export interface RequestMessage {
@@ -20,12 +20,6 @@ export interface RequestMessage {
 export interface ResponseMessage {
   readonly status: number;
   readonly headers: RequestMessage["headers"];
-}
-
-/** A captured body. */
-export interface CapturedBody {
-  readonly bytes: Buffer;
-  readonly truncated: boolean;
 }
 
 /** The request in a row with a request snapshot. */
@@ -63,13 +57,42 @@ export function receivedRow(rows: readonly Row[]): Row | undefined {
   return row === undefined || fieldsOf(row.message.requestState).request === undefined ? undefined : row;
 }
 
-/** The last captured body of the stage `final request` or `response`. */
-export function bodyOf(rows: readonly Row[], stage: string): CapturedBody | undefined {
-  const row = rows.findLast(
-    ({ message, event }) => message.type === "bodySnapshot" && message.stage === stage && event.scope === undefined,
-  );
-  if (row === undefined || typeof row.message.body !== "string") return undefined;
-  return { bytes: Buffer.from(row.message.body, "base64"), truncated: row.message.truncated === true };
+/** An attempt at a backend: the request that was sent, and its result. */
+export interface Attempt {
+  /** From 1 on. */
+  readonly number: number;
+  /** The endpoint: `host:port` or `unix:path`. */
+  readonly target: string;
+  /** Microseconds since the trace began. */
+  readonly start: number;
+  readonly request: RequestMessage;
+  /** How it ended; undefined while it runs. */
+  readonly result: Row | undefined;
+  readonly response: ResponseMessage | undefined;
+  /** The decision of the policy `retry` about it; undefined if there was none. */
+  readonly retry: Row | undefined;
+}
+
+/** The attempts of a request, without calls of policies. */
+export function attemptsOf(rows: readonly Row[]): Attempt[] {
+  const own = rows.filter(({ event }) => event.scope === undefined);
+  const starts = own.flatMap(({ message }, index) => (message.type === "backendCallStart" ? [index] : []));
+  return starts.flatMap((index, i) => {
+    const row = own[index];
+    const sent = own.slice(0, index).findLast(({ message }) => message.type === "requestSnapshot");
+    const later = own.slice(index, starts[i + 1]);
+    const response = later.find(({ message }) => message.stage === "raw response");
+    if (row === undefined || sent === undefined) return [];
+    return {
+      number: i + 1,
+      target: textOf(row.message.target),
+      start: row.end ?? 0,
+      request: requestAt(sent),
+      result: later.find(({ message }) => message.type === "backendCallResult"),
+      response: response === undefined ? undefined : responseAt(response),
+      retry: later.find(({ message }) => message.type === "policy" && message.kind === "retry"),
+    };
+  });
 }
 
 function pairs(headers: unknown): RequestMessage["headers"] {

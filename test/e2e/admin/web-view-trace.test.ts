@@ -1,0 +1,113 @@
+import assert from "node:assert/strict";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { after, before, test } from "node:test";
+import { gzipSync } from "node:zlib";
+import { TestGateway } from "../../helpers/gateway.ts";
+import { inChromium, look, shows, textOf, until, violations } from "../../helpers/web-view.ts";
+
+const EVIL = "<img src=x onerror=document.title='owned'>";
+
+let failures = 0;
+const slow = Promise.withResolvers<void>();
+const backend = createServer(async (request, response) => {
+  if (request.url === "/slow") await slow.promise;
+  if (request.url?.startsWith("/flaky") && failures++ % 2 === 0) {
+    response.statusCode = 503;
+    response.end();
+    return;
+  }
+  response.writeHead(200, { "content-type": "application/json", "content-encoding": "gzip" });
+  response.end(gzipSync(JSON.stringify({ said: EVIL })));
+});
+let gateway: TestGateway;
+
+before(async () => {
+  await new Promise<void>((resolve) => backend.listen(0, "127.0.0.1", resolve));
+  const backends = [{ host: `127.0.0.1:${(backend.address() as AddressInfo).port}` }];
+  const policies = { retry: { attempts: 2, codes: [503] }, requestHeaderModifier: { set: { "x-shop": "cart" } } };
+  const routes = [{ name: "shop", matches: [{ path: { pathPrefix: "/" } }], policies, backends }];
+  gateway = await TestGateway.start({ binds: [{ port: 0, listeners: [{ name: "web", routes }] }] });
+});
+after(async () => {
+  await gateway.stop();
+  backend.close();
+});
+
+const open = inChromium();
+const send = (path: string, id: string): Promise<string> =>
+  fetch(`http://127.0.0.1:${gateway.port()}${path}`, {
+    headers: { "x-request-id": id, authorization: "Bearer planted-secret" },
+  }).then((response) => response.text());
+
+test("from a request to a trace of the next like it, with all that happened", async (t) => {
+  await send("/flaky?first=1", "first");
+  const page = await open(t, `${gateway.url("admin")}/ui/#/r/first`);
+  if (page === undefined) return;
+  await shows(page, "What decided");
+  await page.evaluate(
+    "[...document.querySelectorAll('a')].find((a) => a.textContent === 'Trace the next like this').click()",
+  );
+  await shows(page, "Waiting for the next request");
+  // Another path is not like it.
+  await send("/other", "other");
+  await send(`/flaky?x=${encodeURIComponent(EVIL)}`, "second");
+  await shows(page, "→ 200 in ");
+  await shows(page, "after 1 retry");
+  const attempts =
+    "[...document.querySelectorAll('.attempts tr')].map((row) => [...row.children].map((cell) => cell.textContent))";
+  const table = (await page.evaluate(attempts)) as readonly (readonly string[])[];
+  assert.deepEqual(
+    table.find(([name]) => name === "status"),
+    ["status", "503", "200"],
+  );
+  assert.match(table.find(([name]) => name === "then")?.[1] ?? "", /^retry 1 in .*because of status 503/);
+  assert.match(await textOf(page), /policy requestHeaderModifier {2}set\.x-shop=cart/);
+
+  const openEvent = (text: string): Promise<unknown> =>
+    page.evaluate(
+      `[...document.querySelectorAll('.events details')].find(({ textContent }) => textContent.includes(${JSON.stringify(text)})).open = true`,
+    );
+  await openEvent("request_header_modifier");
+  await until(page, "document.querySelector('.events ins')?.textContent === '+ x-shop: cart\\n'");
+  await openEvent("Body Snapshotresponse");
+  // The body was compressed.
+  await shows(page, `"said": "${EVIL}"`);
+  assert.equal(await page.evaluate("document.title"), "tracegate");
+  assert.doesNotMatch(await textOf(page), /planted-secret|\/other/);
+  for (const [scheme, width] of [
+    ["light", 400],
+    ["dark", 2560],
+  ] as const) {
+    await look(page, scheme, width);
+    assert.equal(await page.evaluate("document.documentElement.scrollWidth > innerWidth"), false, `${width}`);
+    assert.deepEqual(await violations(page), [], `${scheme} ${width}`);
+  }
+  assert.deepEqual(page.messages, []);
+});
+
+test("a trace shows what has happened before the request ends, and can be stopped", async (t) => {
+  const page = await open(
+    t,
+    `${gateway.url("admin")}/ui/#/trace?expression=${encodeURIComponent('request.path == "/slow"')}`,
+  );
+  if (page === undefined) return;
+  await shows(page, "Waiting for the next request");
+  const answer = send("/slow", "slow");
+  await shows(page, "The request is on its way");
+  await until(
+    page,
+    "[...document.querySelectorAll('.events summary')].some((each) => each.textContent.includes('Backend Start'))",
+  );
+  await page.evaluate("[...document.querySelectorAll('button')].find((b) => b.textContent === 'Stop').click()");
+  await shows(page, "Stopped after");
+  slow.resolve();
+  await answer;
+});
+
+test("an expression that does not compile is explained, and nothing waits", async (t) => {
+  const page = await open(t, `${gateway.url("admin")}/ui/#/trace?expression=${encodeURIComponent("request.path ==")}`);
+  if (page === undefined) return;
+  await until(page, "document.querySelector('[role=alert]')?.textContent.includes('line 1, column 16')");
+  await shows(page, "Stopped before a request came");
+});

@@ -1,0 +1,47 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { CelEnvironment } from "../src/cel/index.ts";
+import type { RequestRecord } from "../src/recorder/records.ts";
+import { expressionLike } from "./like.ts";
+
+function record(fields: Partial<RequestRecord>): RequestRecord {
+  const request = { method: "GET", host: "shop.example", path: "/cart", status: 200, reason: "Upstream" } as const;
+  const rest = { time: "2026-01-01T00:00:00.000Z", worker: 0, number: 1, generation: 1, duration: 1 };
+  return { ...rest, received: 0, sent: 0, ...request, ...fields };
+}
+
+function chooses(expression: string | undefined, method: string, authority: string, path: string): boolean {
+  assert.ok(expression !== undefined);
+  const request = { method, authority, path, search: "", scheme: "http", version: "HTTP/1.1", headers: [] };
+  const times = { startTime: new Date(0), endTime: new Date(0) };
+  return CelEnvironment.defining("")
+    .compileCondition(expression)
+    .matches({ request: { ...request, ...times } }, (error) => assert.fail(String(error)));
+}
+
+test("requests with the same method, host and path are like a recorded one", () => {
+  const like = expressionLike(record({}));
+  assert.ok(chooses(like, "GET", "Shop.example:8080", "/cart"));
+  for (const [method, host, path] of [
+    ["POST", "shop.example", "/cart"],
+    ["GET", "other.example", "/cart"],
+    ["GET", "shop.example", "/cart/1"],
+  ] as const)
+    assert.ok(!chooses(like, method, host, path), `${method} ${host} ${path}`);
+});
+
+test("what a client wrote is a text in the expression", () => {
+  const path = '/a"b\\c" || true || "';
+  const like = expressionLike(record({ path, method: "A'B" }));
+  assert.ok(chooses(like, "A'B", "shop.example", path));
+  assert.ok(!chooses(like, "A'B", "shop.example", "/other"));
+});
+
+test("of a path that is not recorded as a whole, the beginning must be the same", () => {
+  for (const fields of [{ path: "/reset/<redacted>/x" }, { path: "/reset/", cut: true }] as const)
+    assert.ok(chooses(expressionLike(record(fields)), "GET", "shop.example", "/reset/abc"));
+});
+
+test("no expression chooses connections", () => {
+  assert.equal(expressionLike(record({ kind: "session" })), undefined);
+});

@@ -1,0 +1,128 @@
+import { useSignal } from "@preact/signals";
+import type { VNode } from "preact";
+import { useEffect, useRef } from "preact/hooks";
+import { type Row, rowOf } from "../../src/report/rows.ts";
+import { AskError, openTrace } from "../ask.ts";
+import { Problem } from "../parts/problem.tsx";
+import { TraceView } from "../parts/trace-view.tsx";
+import { hashOf } from "../place.ts";
+import { TraceBodies } from "../trace-bodies.ts";
+import { valueText } from "../value-text.ts";
+import type { PageProps } from "./pages.ts";
+
+/** How much of each body a page asks for: more than it shows of one. */
+const BODIES = "128KiB";
+/** True for the next request, whatever it is. */
+const ANY = "true";
+
+/** A trace that this page has opened. */
+interface Tracing {
+  readonly state: "asking" | "waiting" | "tracing" | "ended" | "stopped";
+  readonly rows: readonly Row[];
+  readonly bodies: TraceBodies;
+  readonly problem?: AskError;
+}
+
+/** Traces the next request for which the expression in the address is true, and shows it while it happens. */
+export function Trace({ place: { query } }: PageProps): VNode {
+  const expression = query.get("expression") ?? "";
+  const tracing = useSignal<Tracing | undefined>(undefined);
+  /** Counts what this page has traced, so that one expression can be traced again. */
+  const turn = useSignal(0);
+  const field = useRef<HTMLInputElement>(null);
+  const stop = useRef<() => void>(() => {});
+  useEffect(() => {
+    tracing.value = undefined;
+    if (expression === "") return;
+    const aborting = new AbortController();
+    stop.current = () => aborting.abort();
+    void trace(expression, aborting.signal, (next) => {
+      tracing.value = next;
+    });
+    return () => aborting.abort();
+  }, [expression, turn.value]);
+
+  const { state, rows = [], bodies, problem } = tracing.value ?? {};
+  const isOpen = state === "asking" || state === "waiting" || state === "tracing";
+  return (
+    <>
+      <h1 class="hidden">Trace</h1>
+      <form
+        class="tools trace-tools"
+        onSubmit={(event) => {
+          event.preventDefault();
+          const next = field.current?.value.trim() || ANY;
+          if (next === expression) turn.value++;
+          else location.hash = hashOf("/trace", { expression: next });
+        }}
+      >
+        <input
+          key={expression}
+          ref={field}
+          type="search"
+          aria-label="Trace the next request for which this CEL expression is true"
+          placeholder='the next request, or the next for which this is true: request.path == "/cart"'
+          defaultValue={expression}
+          spellcheck={false}
+        />
+        {isOpen ? (
+          <button type="button" onClick={() => stop.current()}>
+            Stop
+          </button>
+        ) : null}
+        <button type="submit">{state === undefined ? "Trace the next one" : "Trace another one"}</button>
+      </form>
+      <p class="quiet" role="status">
+        {state === undefined ? INTRODUCTION : STATES[state](rows.length)}
+      </p>
+      <Problem problem={problem} />
+      {bodies === undefined || rows.length === 0 ? null : (
+        <TraceView rows={rows} reading={{ write: valueText, decompress: bodies.decompress }} />
+      )}
+    </>
+  );
+}
+
+const INTRODUCTION =
+  "A trace shows every step of one request that has yet to come: what the gateway saw, what each policy changed, and how long each step took. Secrets are redacted.";
+const STATES: Readonly<Record<Tracing["state"], (events: number) => string>> = {
+  asking: () => "Asking the gateway.",
+  waiting: () => "Waiting for the next request for which the expression is true.",
+  tracing: (events) => `The request is on its way; ${events} events so far.`,
+  ended: (events) => `${events} events.`,
+  stopped: (events) => (events === 0 ? "Stopped before a request came." : `Stopped after ${events} events.`),
+};
+
+/** Traces one request and shows each change. */
+async function trace(expression: string, signal: AbortSignal, show: (tracing: Tracing) => void): Promise<void> {
+  const bodies = new TraceBodies();
+  let now: Tracing = { state: "asking", rows: [], bodies };
+  const change = (next: Partial<Tracing>): void => {
+    now = { ...now, ...next };
+    show(now);
+  };
+  signal.addEventListener("abort", () => change({ state: "stopped" }));
+  show(now);
+  try {
+    const events = await openTrace({ expression, bodies: BODIES }, signal);
+    change({ state: "waiting" });
+    for await (const event of events) {
+      const last = now.rows.at(-1);
+      const row = rowOf(event, last);
+      await bodies.add(row);
+      if (signal.aborted) return;
+      change({ state: "tracing", rows: [...withoutProgress(now.rows), row] });
+    }
+    change({ state: "ended" });
+  } catch (error) {
+    if (signal.aborted) return;
+    // Nothing asks again by itself.
+    const text = error instanceof Error ? error.message : String(error);
+    change({ state: "stopped", problem: new AskError(text, false) });
+  }
+}
+
+/** A stream tells its progress every second for as long as it lasts: only the latest counts. */
+function withoutProgress(rows: readonly Row[]): readonly Row[] {
+  return rows.at(-1)?.message.type === "streamProgress" ? rows.slice(0, -1) : rows;
+}
