@@ -1,7 +1,7 @@
 import type { Evaluation } from "../rehearsal/evaluate.ts";
 
 /** A part of an expression with its value. */
-export interface EvaluatedLine {
+interface EvaluatedLine {
   /** 0: the whole expression. */
   readonly depth: number;
   /** As it is written, in one line. */
