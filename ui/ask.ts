@@ -1,7 +1,7 @@
 /** Questions to the admin server that this page comes from. */
 import { signal as stateOf } from "@preact/signals";
 import { TraceTextParser } from "../src/admin/client/sse.ts";
-import { type AdminAnswers, isAnswer, queryOf } from "../src/admin/plane/answers.ts";
+import { type AdminAnswers, isAnswer, PAGE_TOKEN_HEADER, queryOf } from "../src/admin/plane/answers.ts";
 import { type Fields, fieldsOf, jsonOf } from "../src/base/fields.ts";
 import type { BadPart } from "../src/rehearsal/facts.ts";
 
@@ -26,6 +26,8 @@ export interface Question {
   readonly query?: object;
   /** Sent by POST: a text as it is, anything else as JSON. Default: GET. */
   readonly body?: string | object;
+  /** It changes something: it is sent by POST with the token of this page. */
+  readonly changes?: true;
   readonly signal?: AbortSignal;
 }
 
@@ -41,17 +43,32 @@ export const waiting = stateOf(0);
  */
 export async function ask<Endpoint extends keyof AdminAnswers>(
   endpoint: Endpoint,
-  { rest = "", query = {}, body, signal }: Question = {},
+  { rest = "", query = {}, body, changes, signal }: Question = {},
 ): Promise<AdminAnswers[Endpoint]> {
   const words = queryOf(query).toString();
   const path = `..${endpoint}${encodeURIComponent(rest)}${words === "" ? "" : `?${words}`}`;
   const sent = typeof body === "object" ? JSON.stringify(body) : body;
   const init: RequestInit = sent === undefined ? {} : { method: "POST", body: sent };
-  const { status, text } = await receive(path, init, signal);
+  const { status, text } = changes === true ? await change(path, signal) : await receive(path, init, signal);
   const answer = jsonOf(text);
   if (status === 200 && isAnswer(endpoint, answer)) return answer;
   if (status === 200) throw new AskError(OTHER_VERSION, false);
   throw refusalOf(answer) ?? new AskError(text.trim(), status >= 500);
+}
+
+/** What this page shows to change something; undefined until it does. */
+let pageToken: string | undefined;
+
+/** Sends a POST with the token of this page. A gateway that has been started again gives another one. */
+async function change(path: string, signal: AbortSignal | undefined): ReturnType<typeof receive> {
+  const send = async (): ReturnType<typeof receive> => {
+    pageToken ??= (await ask("/page-token", { body: {} })).token;
+    return await receive(path, { method: "POST", headers: { [PAGE_TOKEN_HEADER]: pageToken } }, signal);
+  };
+  const first = await send();
+  if (first.status !== 403) return first;
+  pageToken = undefined;
+  return await send();
 }
 
 const OTHER_VERSION = "The gateway has another version than this page: load the page again.";

@@ -5,7 +5,7 @@ import type { OwnSockets } from "../base/own-sockets.ts";
 import { AdminBadRequest, type AdminPlane } from "./plane/plane.ts";
 import { ADMIN_ROUTES } from "./routes/all.ts";
 import type { AdminMethod, AdminRoute } from "./routes/route.ts";
-import { corsHeaders, Guard, refuseChange } from "./server/guard.ts";
+import { corsHeaders, Guard } from "./server/guard.ts";
 import { type RunningServer, startHttpServer } from "./server/http-server.ts";
 import { type PlainReply, type Reply, textReply } from "./server/reply.ts";
 
@@ -40,7 +40,7 @@ export function startAdminServer(
     log,
     own,
     headers: adminHeaders,
-    handle: (request, signal) => guard.check(request) ?? dispatch(plane, request, signal),
+    handle: (request, signal) => guard.check(request) ?? dispatch(plane, guard, request, signal),
   });
 }
 
@@ -54,15 +54,21 @@ export function adminHeaders(request: IncomingMessage): Readonly<Record<string, 
   };
 }
 
-/** Answers a request that has passed the guard. What it throws becomes an error response. */
-export function dispatch(plane: AdminPlane, request: IncomingMessage, signal: AbortSignal): Promise<Reply> {
-  return dispatchTo(ROUTES, plane, request, signal);
+/** Answers a request that has passed this guard. What it throws becomes an error response. */
+export function dispatch(
+  plane: AdminPlane,
+  guard: Guard,
+  request: IncomingMessage,
+  signal: AbortSignal,
+): Promise<Reply> {
+  return dispatchTo(ROUTES, plane, guard, request, signal);
 }
 
 /** The same for other routes. */
 export async function dispatchTo<Plane>(
   routes: AdminRoutes<Plane>,
   plane: Plane,
+  guard: Guard,
   request: IncomingMessage,
   signal: AbortSignal,
 ): Promise<Reply> {
@@ -74,15 +80,17 @@ export async function dispatchTo<Plane>(
   if (request.method === "OPTIONS" && "access-control-allow-origin" in corsHeaders(request)) return textReply(204, "");
   const method = route.methods.find((known) => known === request.method);
   if (method === undefined) return route.otherMethod ?? methodNotAllowed(path, route.methods);
-  const refused = method === "GET" || route.onlyReads ? undefined : refuseChange(request);
+  const refused = method === "GET" || route.onlyReads ? undefined : guard.refuseChange(request);
   if (refused !== undefined) return refused;
   const body = await readBody(request, route.maxBody);
   if (!Buffer.isBuffer(body)) return body;
   const parameters = new URLSearchParams(query);
   const rest = named === undefined ? decoded(path.slice(cut)) : "";
+  const { headers } = request;
+  const pageToken = (): string | undefined => guard.pageToken(request);
   return (
     unknownParameter(route, parameters) ??
-    route.handle({ plane, method, rest, query: parameters, headers: request.headers, body, signal })
+    route.handle({ plane, method, rest, query: parameters, headers, pageToken, body, signal })
   );
 }
 

@@ -29,6 +29,6 @@ export function startInternalServer(
     // A kept connection could close while the next request is on its way, and the gateway must not replay a POST.
     headers: (request) => ({ ...adminHeaders(request), connection: "close" }),
     handle: async (request, signal) =>
-      guard.check(request) ?? (await metricsReply(plane, request)) ?? dispatch(plane, request, signal),
+      guard.check(request) ?? (await metricsReply(plane, request)) ?? dispatch(plane, guard, request, signal),
   });
 }

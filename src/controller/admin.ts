@@ -125,7 +125,7 @@ export function startControllerAdmin(
     log,
     own,
     headers: adminHeaders,
-    handle: (request, signal) => guard.check(request) ?? dispatchTo(BY_PATH, plane, request, signal),
+    handle: (request, signal) => guard.check(request) ?? dispatchTo(BY_PATH, plane, guard, request, signal),
   });
 }
 

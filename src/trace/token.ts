@@ -1,4 +1,4 @@
-import { randomBytes, timingSafeEqual } from "node:crypto";
+import { randomBytes } from "node:crypto";
 
 /**
  * The header field that binds a request to a watcher. The HTTP engine removes it from every request, so policies, backends,
@@ -17,12 +17,6 @@ export function newTraceToken(): string {
 /** Whether the text has the form of a token: at least 16 random bytes in base64url or hex. */
 export function isTraceToken(text: string): boolean {
   return FORM.test(text);
-}
-
-/** Compares in constant time, so that response times do not reveal a token piece by piece. */
-export function sameToken(a: string, b: string): boolean {
-  const [left, right] = [Buffer.from(a), Buffer.from(b)];
-  return left.length === right.length && timingSafeEqual(left, right);
 }
 
 /** The token in the bytes of a request that could not be parsed; `` for none. */

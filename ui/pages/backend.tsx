@@ -7,6 +7,7 @@ import { changeText, timeText } from "../../src/report/health.ts";
 import { type AskError, ask } from "../ask.ts";
 import { EndpointCells, EndpointHeadings } from "../parts/endpoint-cells.tsx";
 import { HealthStrip } from "../parts/health-strip.tsx";
+import { ProbeNow } from "../parts/probe-now.tsx";
 import { Problem } from "../parts/problem.tsx";
 import { hashOf, routeHash } from "../place.ts";
 import { usePoll } from "../poll.ts";
@@ -44,6 +45,7 @@ export function Backend({ rest: key }: PageProps): VNode {
       ) : (
         <>
           <Facts backend={backend} />
+          <ProbeNow backend={key} />
           <Endpoints endpoints={backend.endpoints} />
           <Routes routes={backend.routes} />
         </>

@@ -21,6 +21,8 @@ export interface AdminAnswers {
   readonly "/expression/names": Catalog;
   readonly "/impact": GatewayImpact;
   readonly "/overview": Overview;
+  /** What the server's own page shows to change something. */
+  readonly "/page-token": { readonly token: string };
   readonly "/probe/": ProbeAnswer;
   readonly "/requests": RecordAnswer;
   readonly "/routes": RoutesAnswer;
@@ -28,6 +30,9 @@ export interface AdminAnswers {
   /** With status 404, it says how far back the request would have been found. */
   readonly "/requests/": RecordAnswer;
 }
+
+/** The field in which the server's own page shows its token. Pages of other origins would need a preflight for it, which is not granted. */
+export const PAGE_TOKEN_HEADER = "x-tracegate-page-token";
 
 /** Whether all is well with a gateway, and how much it does. */
 export interface Overview {
@@ -226,6 +231,7 @@ const MARKS: { readonly [Endpoint in keyof AdminAnswers]: (answer: Readonly<Reco
   "/expression/names": ({ variables, functions }) => Array.isArray(variables) && Array.isArray(functions),
   "/impact": ({ classes, changes }) => isObject(classes) && Array.isArray(changes),
   "/overview": ({ workers, traffic }) => Array.isArray(workers) && isObject(traffic),
+  "/page-token": ({ token }) => typeof token === "string",
   "/probe/": ({ probes }) => Array.isArray(probes),
   "/requests": ({ records }) => Array.isArray(records),
   "/routes": ({ routes }) => Array.isArray(routes),

@@ -11,7 +11,7 @@ export interface AdminRoute<Plane = AdminPlane> {
   readonly methods: readonly AdminMethod[];
   /** The response to another method. Default: 405 with the methods. */
   readonly otherMethod?: PlainReply;
-  /** Its other methods than GET change nothing either. Default: web pages may not use them. */
+  /** Its other methods than GET change nothing either. Default: only the server's own page may use them, with its token. */
   readonly onlyReads?: true;
   /** Names of the query parameters; any other gets 400. Default: none. */
   readonly parameters?: readonly string[] | "any";
@@ -30,6 +30,8 @@ export interface AdminCall<Plane = AdminPlane> {
   readonly rest: string;
   readonly query: URLSearchParams;
   readonly headers: IncomingHttpHeaders;
+  /** The token of the server's own page if it asks; see `Guard`. */
+  readonly pageToken: () => string | undefined;
   /** Empty unless the route reads it. */
   readonly body: Buffer;
   /** Aborts when the client disconnects or the server closes. */

@@ -7,6 +7,7 @@ import { startAdminServer } from "../admin-server.ts";
 
 const admin = new TestAdmin(["admin.example"]);
 const { plane } = admin;
+const other = new TestAdmin();
 
 test("only names and addresses of this machine are served, against DNS rebinding", async () => {
   for (const host of ["localhost", "LOCALHOST:15000", "127.0.0.1:1", "127.1.2.3", "[::1]:15000", "admin.example:80"])
@@ -78,12 +79,56 @@ test("the known web UIs get CORS headers, also for preflights and errors", async
   }
 });
 
-test("pages read and change nothing, and get no secrets", async () => {
-  const page = ["host: localhost:15000", "origin: http://localhost:15000"];
+/** The token that a page with this Origin gets from the server at this Host. */
+async function tokenFor(origin: string, host = "localhost:15000", asked = admin): Promise<string | undefined> {
+  const answer = await asked.ask("POST", "/page-token", [`host: ${host}`, `origin: ${origin}`]);
+  if (answer.status !== 200) return undefined;
+  const { token } = JSON.parse(answer.body) as { token: string };
+  return token;
+}
+
+test("the server's own page changes something with its token, and only with that", async () => {
+  const own = "http://localhost:15000";
+  const set = async (...fields: readonly string[]): Promise<number> =>
+    (await admin.ask("POST", "/logging?level=debug", ["host: localhost:15000", ...fields])).status;
+  const token = await tokenFor(own);
+  assert.match(token ?? "", /^[\w-]{43}$/);
+  assert.equal(await set(`origin: ${own}`, `x-tracegate-page-token: ${token}`), 200);
+  assert.equal(await set(`origin: ${own}`), 403);
+  for (const wrong of ["", "x", `${token}x`, String(token).replace(/^./, "_")])
+    assert.equal(await set(`origin: ${own}`, `x-tracegate-page-token: ${wrong}`), 403, wrong);
+  assert.equal((await admin.ask("POST", "/logging?reset", ["host: localhost"])).status, 200);
+  // Those that may read, or only ask, get no token and cannot use the one of another page.
+  for (const origin of [
+    "http://localhost:3000",
+    "http://localhost:19000",
+    "http://localhost:8080",
+    "http://127.0.0.1:15000",
+  ]) {
+    assert.equal(await tokenFor(origin), undefined, origin);
+    assert.equal(await set(`origin: ${origin}`, `x-tracegate-page-token: ${token}`), 403, origin);
+  }
+  assert.equal((await admin.ask("POST", "/page-token", ["host: localhost:15000"])).status, 403, "no page");
+  // The same page by another name has another one, and so has another server.
+  const named = await tokenFor("http://admin.example:15000", "admin.example:15000");
+  assert.ok(named !== undefined && named !== token);
+  assert.notEqual(await tokenFor(own, "localhost:15000", other), token);
+  const preflight = ["host: localhost:15000", "origin: http://localhost:3000", "access-control-request-method: POST"];
+  assert.doesNotMatch((await admin.ask("OPTIONS", "/probe/x", preflight)).head, /x-tracegate-page-token/i);
+});
+
+test("without a view there are no tokens", async () => {
+  plane.permits = { ...plane.permits, ui: false };
+  assert.equal(await tokenFor("http://localhost:15000"), undefined);
+  plane.permits = { ...plane.permits, ui: true };
+});
+
+test("pages without a token read and change nothing, and get no secrets", async () => {
+  const page = ["host: localhost:15000", "origin: http://localhost:8080"];
   for (const target of ["/logging?level=debug", "/quitquitquit"]) {
     const answer = await admin.ask("POST", target, page);
     assert.equal(answer.status, 403, target);
-    assert.match(answer.body, /^web pages may only read here; use tgctl/);
+    assert.match(answer.body, /^pages of other origins may only read here; use tgctl/);
   }
   assert.equal((await admin.ask("GET", "/logging", page)).body, "current log level is info\n");
   assert.equal(plane.shutdowns, 0);

@@ -1,6 +1,9 @@
+import { createHmac, randomBytes } from "node:crypto";
 import type { IncomingMessage } from "node:http";
 import { BlockList, isIP } from "node:net";
 import type { ListenAddress } from "../../base/listen-address.ts";
+import { sameSecret } from "../../base/same-secret.ts";
+import { PAGE_TOKEN_HEADER } from "../plane/answers.ts";
 import { type PlainReply, textReply } from "./reply.ts";
 
 const LOOPBACK = new BlockList();
@@ -18,6 +21,8 @@ export class Guard {
   readonly #anyHost: boolean;
   readonly #anyAddress: boolean;
   readonly #names: ReadonlySet<string>;
+  /** Makes the tokens of pages; new with each start. */
+  readonly #key = randomBytes(32);
 
   /** @param allowedHosts host names, besides localhost, that clients may use for the server */
   constructor(address: ListenAddress, allowedHosts: readonly string[]) {
@@ -30,6 +35,33 @@ export class Guard {
   /** The response to a request that must be rejected, otherwise undefined. */
   check(request: IncomingMessage): PlainReply | undefined {
     return this.#checkHost(request) ?? checkOrigin(request) ?? checkFetchSite(request);
+  }
+
+  /**
+   * What this server's own page must show to change something. Only that page can read it: other origins, those with CORS included, get undefined,
+   * as do clients that are no pages.
+   */
+  pageToken(request: IncomingMessage): string | undefined {
+    const { origin } = request.headers;
+    if (origin === undefined || !isOwn(origin, request)) return undefined;
+    return createHmac("sha256", this.#key).update(origin).digest("base64url");
+  }
+
+  /** The response to a page's request that would change something; undefined for clients that are no pages, and for this server's own page. */
+  refuseChange(request: IncomingMessage): PlainReply | undefined {
+    if (request.headers.origin === undefined) return undefined;
+    const token = this.pageToken(request);
+    if (token === undefined)
+      return textReply(
+        403,
+        "pages of other origins may only read here; use tgctl, or a client that sends no Origin header\n",
+      );
+    const shown = request.headers[PAGE_TOKEN_HEADER];
+    if (typeof shown === "string" && sameSecret(shown, token)) return undefined;
+    return textReply(
+      403,
+      `a page changes something only with its token in ${PAGE_TOKEN_HEADER}, which POST /page-token returns\n`,
+    );
   }
 
   #checkHost(request: IncomingMessage): PlainReply | undefined {
@@ -62,21 +94,21 @@ export function corsHeaders(request: IncomingMessage): Readonly<Record<string, s
   };
 }
 
-/** The response to a page's request that would change something; undefined for clients that are no pages. */
-export function refuseChange(request: IncomingMessage): PlainReply | undefined {
-  const { origin } = request.headers;
-  if (origin === undefined) return undefined;
-  return textReply(403, "web pages may only read here; use tgctl, or a client that sends no Origin header\n");
+/** Whether a page comes from this server, by a name that `Guard` has allowed, also behind a route with `internal`. */
+function isOwn(origin: string, { headers: { host = "" } }: IncomingMessage): boolean {
+  const url = webUrl(origin);
+  return url !== undefined && url.host === host.toLowerCase();
+}
+
+function webUrl(origin: string): URL | undefined {
+  const url = URL.parse(origin);
+  return url?.protocol === "http:" || url?.protocol === "https:" ? url : undefined;
 }
 
 function checkOrigin(request: IncomingMessage): PlainReply | undefined {
-  const { origin, host: own = "" } = request.headers;
-  if (origin === undefined) return undefined;
-  const url = URL.parse(origin);
-  const isWeb = url?.protocol === "http:" || url?.protocol === "https:";
-  const host = isWeb ? hostname(url.host) : undefined;
-  // The server's own page, by a name that #checkHost has allowed, also behind a route with `internal`.
-  if (isWeb && url.host === own.toLowerCase()) return undefined;
+  const { origin } = request.headers;
+  if (origin === undefined || isOwn(origin, request)) return undefined;
+  const host = hostname(webUrl(origin)?.host ?? "");
   if (host !== undefined && (host === "localhost" || isLoopback(host))) return undefined;
   return textReply(403, `origin ${JSON.stringify(origin)} is not allowed: only pages of this machine may call\n`);
 }

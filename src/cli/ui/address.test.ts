@@ -3,7 +3,7 @@ import { mkdtemp, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
-import { addressOf, isSecret } from "./address.ts";
+import { addressOf } from "./address.ts";
 
 test("the same proxies have the same address, others another one, and other users find neither", async (t) => {
   const homes = await Promise.all(["a", "b"].map((name) => mkdtemp(join(tmpdir(), `ui-${name}-`))));
@@ -31,9 +31,4 @@ test("without a place for the key, or with a file that is none, the address is t
     assert.notEqual(one.secret, two.secret);
   }
   assert.equal(await readFile(file, "utf8"), "short");
-});
-
-test("only the whole secret is the secret", () => {
-  assert.ok(isSecret("abc", "abc"));
-  for (const text of ["", "ab", "abd", "abcd"]) assert.ok(!isSecret(text, "abc"), text);
 });

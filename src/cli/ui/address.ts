@@ -1,5 +1,5 @@
 /** Where `tgctl ui` serves: an address that nobody can guess, and that is the same whenever the same proxies are shown. */
-import { createHmac, randomBytes, timingSafeEqual } from "node:crypto";
+import { createHmac, randomBytes } from "node:crypto";
 import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { codeOf } from "../../base/errors.ts";
@@ -25,12 +25,6 @@ export async function addressOf(name: string, env: Context["env"]): Promise<View
     .update(name)
     .digest();
   return { port: FIRST_PORT + (digest.readUInt32BE() % PORTS), secret: digest.subarray(4, 24).toString("base64url") };
-}
-
-/** Whether two secrets are equal; the time that this takes tells nothing. */
-export function isSecret(text: string, secret: string): boolean {
-  const [given, wanted] = [Buffer.from(text), Buffer.from(secret)];
-  return given.length === wanted.length && timingSafeEqual(given, wanted);
 }
 
 /** Without a home folder that can be written to, a key for this run. */

@@ -22,11 +22,11 @@ export function oneProxy(proxy: ProxyAdmin): ViewSource {
 /** The response of a proxy to a question. @throws CliError if it does not respond */
 async function askProxy(
   proxy: ProxyAdmin,
-  { endpoint, method, rest, query, body, signal }: ViewQuestion,
+  { endpoint, method, changes, rest, query, body, signal }: ViewQuestion,
 ): Promise<{ readonly status: number; readonly text: string }> {
   const path = withQuery(`${endpoint}${encodeURIComponent(rest)}`, query);
   try {
-    return await proxy.client.askForPage({ method, path, body, signal });
+    return await proxy.client.askForPage({ method, path, changes, body, signal });
   } catch (error) {
     throw error instanceof AdminClientError ? proxy.unreachable(error) : error;
   }

@@ -3,7 +3,9 @@ import { randomBytes } from "node:crypto";
 import type { IncomingMessage } from "node:http";
 import { adminHeaders, dispatchTo, routesByPath } from "../../admin/admin-server.ts";
 import { ADMIN_ENDPOINTS, type AdminAnswers } from "../../admin/plane/answers.ts";
+import { ADMIN_ROUTES } from "../../admin/routes/all.ts";
 import type { AdminRoute } from "../../admin/routes/route.ts";
+import { pageTokenReply } from "../../admin/routes/ui.ts";
 import { Guard } from "../../admin/server/guard.ts";
 import { startHttpServer } from "../../admin/server/http-server.ts";
 import { type PlainReply, textReply } from "../../admin/server/reply.ts";
@@ -12,7 +14,8 @@ import { codeOf } from "../../base/errors.ts";
 import type { ListenAddress } from "../../base/listen-address.ts";
 import type { Logger } from "../../base/log.ts";
 import { OwnSockets } from "../../base/own-sockets.ts";
-import { isSecret, type ViewAddress } from "./address.ts";
+import { sameSecret } from "../../base/same-secret.ts";
+import type { ViewAddress } from "./address.ts";
 
 /** Bytes: those of a configuration whose impact is asked for. */
 const MAX_BODY = 16 * 1024 * 1024;
@@ -21,6 +24,8 @@ const MAX_BODY = 16 * 1024 * 1024;
 export interface ViewQuestion {
   readonly endpoint: keyof AdminAnswers;
   readonly method: "GET" | "POST";
+  /** It changes something, and the view has shown its token. */
+  readonly changes: boolean;
   /** What follows an endpoint that ends in `/`, decoded; otherwise empty. */
   readonly rest: string;
   readonly query: URLSearchParams;
@@ -43,23 +48,36 @@ interface RunningView {
   close(): Promise<void>;
 }
 
+/** The routes of gateways that the view may ask. */
+const PASSED_ON = ADMIN_ROUTES.flatMap((route) => {
+  const path = ADMIN_ENDPOINTS.find((endpoint) => endpoint === route.path && endpoint !== "/page-token");
+  return path === undefined ? [] : [{ ...route, path }];
+});
+
 const ROUTES = routesByPath<ViewSource>([
   { path: "/", methods: ["GET"], summary: "redirects to the view", handle: () => redirect("ui/") },
   { path: "/ui", methods: ["GET"], summary: "redirects to the view", handle: () => redirect("ui/") },
   { path: "/ui/", methods: ["GET"], summary: "the view", handle: ({ rest, headers }) => webViewFile(rest, headers) },
-  ...ADMIN_ENDPOINTS.map(
-    (endpoint): AdminRoute<ViewSource> => ({
-      path: endpoint,
-      methods: ["GET", "POST"],
-      // The gateways refuse pages what changes something.
-      onlyReads: true,
+  {
+    path: "/page-token",
+    methods: ["POST"],
+    onlyReads: true,
+    summary: "what the view shows to change something",
+    handle: ({ pageToken }) => pageTokenReply(pageToken()),
+  },
+  ...PASSED_ON.map(
+    ({ path, methods, onlyReads }): AdminRoute<ViewSource> => ({
+      path,
+      methods,
+      ...(onlyReads && { onlyReads }),
       parameters: "any",
       maxBody: MAX_BODY,
       summary: "an answer of the gateways",
       handle: ({ plane, method, rest, query, body, signal }) =>
         plane.answer({
-          endpoint,
+          endpoint: path,
           method: method === "POST" ? "POST" : "GET",
+          changes: method !== "GET" && !onlyReads,
           rest,
           query,
           body: body.toString("utf8"),
@@ -84,14 +102,14 @@ export async function serveView(source: ViewSource, { port, secret }: ViewAddres
     const refused = guard.check(request);
     if (refused !== undefined) return refused;
     const [, first = "", rest = ""] = /^\/([^/?]*)(.*)$/s.exec(request.url ?? "") ?? [];
-    if (!used && isSecret(first, ticket)) {
+    if (!used && sameSecret(first, ticket)) {
       used = true;
       return redirect(`/${secret}/ui/`);
     }
-    if (!isSecret(first, secret)) return textReply(404, "this is not the address that tgctl ui has printed\n");
+    if (!sameSecret(first, secret)) return textReply(404, "this is not the address that tgctl ui has printed\n");
     if (rest === "") return redirect(`/${secret}/ui/`);
     request.url = rest;
-    return dispatchTo(ROUTES, source, request, signal);
+    return dispatchTo(ROUTES, source, guard, request, signal);
   };
   const listen = (address: ListenAddress) =>
     startHttpServer(address, { name: "web view", setting: "the port", log, own, headers: adminHeaders, handle });

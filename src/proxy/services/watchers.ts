@@ -1,4 +1,5 @@
 /** Which request belongs to which watcher of traces. */
+import { sameSecret } from "../../base/same-secret.ts";
 import type { Activation, Condition } from "../../cel/index.ts";
 import type { HttpRequest } from "../../http/message/message.ts";
 import type { Downstream } from "../../http/stream.ts";
@@ -8,7 +9,7 @@ import type { FollowerCounters } from "../../trace/follow-counters.ts";
 import { type FollowedBatch, Follower, type FollowFilter } from "../../trace/follower.ts";
 import type { TraceGate } from "../../trace/gate.ts";
 import type { RequestSecrets } from "../../trace/secrets.ts";
-import { sameToken, tokenIn } from "../../trace/token.ts";
+import { tokenIn } from "../../trace/token.ts";
 import {
   allSinks,
   type EventPost,
@@ -156,7 +157,7 @@ export class Watchers {
   /** The watcher that the token names comes first, then those that take any request, the oldest first. */
   #takeOne(token: string, start: number, matches: (chooser: Chooser) => boolean): Tracer | undefined {
     const owners =
-      token === "" ? [] : this.#list.filter((each) => each.token !== undefined && sameToken(each.token, token));
+      token === "" ? [] : this.#list.filter((each) => each.token !== undefined && sameSecret(each.token, token));
     for (const watcher of [...owners, ...this.#list.filter((each) => each.token === undefined)]) {
       if (!matches(watcher) || !this.#gate.claim(watcher.slot)) continue;
       const post: EventPost = (event) => this.#send(watcher.id, event);

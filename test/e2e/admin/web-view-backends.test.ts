@@ -121,6 +121,35 @@ test("the page of a backend follows its health, and keeps its changes", async (t
   );
 });
 
+test("probe now: the page shows its token, gets a new one when the gateway does not know it, and shows what came back", async (t) => {
+  const page = await open(t, place(`#/backends/${encodeURIComponent("/store")}`));
+  if (page === undefined) return;
+  await shows(page, "Probe now");
+  // As a gateway that has been started again answers.
+  await page.evaluate(`{
+    const send = window.fetch;
+    let asked = 0;
+    window.fetch = (path, init) => {
+      const isFirst = String(path).includes("/probe/") && asked++ === 0;
+      return send(path, isFirst ? { ...init, headers: { "x-tracegate-page-token": "old" } } : init);
+    };
+  }`);
+  await page.evaluate(
+    "[...document.querySelectorAll('button')].find(({ textContent }) => textContent === 'Probe now').focus()",
+  );
+  await press(page, "Enter");
+  await shows(page, "1 probe: healthy");
+  assert.match(
+    String(await page.evaluate("document.querySelector('[aria-label=Probes] tbody tr').textContent")),
+    new RegExp(`^127\\.0\\.0\\.1:${port}healthy[\\d.]+msGET /healthzstatus 200$`),
+  );
+  assert.deepEqual(await violations(page), []);
+  assert.deepEqual(
+    page.messages.filter((message) => !message.includes("403")),
+    [],
+  );
+});
+
 test("both pages fit narrow and wide windows, light and dark", async (t) => {
   const page = await open(t, place("#/backends"));
   if (page === undefined) return;

@@ -181,6 +181,7 @@ const ADMIN: Readonly<Record<string, Output | Exempt>> = {
     const [first] = backends.shown;
     return await read(seen, `/probe/${encodeURIComponent(first?.key ?? "")}`, { method: "POST" });
   },
+  "/page-token": { because: "it knows nothing of requests" },
   "/ui": { because: "it has no data: what the view shows comes from the others" },
   "/ui/": { because: "it has no data: what the view shows comes from the others" },
   "/requests": (seen) => read(seen, "/requests?limit=1000"),

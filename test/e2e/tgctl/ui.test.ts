@@ -95,7 +95,23 @@ suite("tgctl ui", () => {
     assert.equal((await fetch(link)).status, 404);
   });
 
-  test("nobody else gets an answer, and nothing can be changed", async (t) => {
+  test("the view may probe with its token: the gateway takes that for a question of tgctl", async (t) => {
+    const { url } = await start(t, "--no-open");
+    const { origin } = new URL(url);
+    const post = (path: string, headers: Readonly<Record<string, string>>) =>
+      fetch(new URL(`..${path}`, url), { method: "POST", headers });
+    const { token } = (await (await post("/page-token", { origin })).json()) as { token: string };
+    const allowed = await post("/probe/nothing", { origin, "x-tracegate-page-token": token });
+    assert.deepEqual(
+      [allowed.status, await allowed.text()],
+      [404, 'no backend has the key "nothing"; /backends lists them'],
+    );
+    assert.equal((await post("/probe/nothing", { origin })).status, 403);
+    assert.equal((await post("/page-token", {})).status, 403);
+    assert.equal((await post("/page-token", { origin: "http://localhost:3000" })).status, 403);
+  });
+
+  test("nobody else gets an answer, and nothing else can be changed", async (t) => {
     const { url } = await start(t, "--no-open");
     const { host, origin, pathname } = new URL(url);
     const [, secret = ""] = pathname.split("/");

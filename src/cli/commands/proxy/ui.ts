@@ -15,7 +15,7 @@ export const ui = defineCommand({
   name: "ui",
   summary: "Show the web view in a browser: what fails, which request it was, and what decided",
   description: [
-    "Serves the web view on a port of this machine until Ctrl-C and opens it in the browser; in a cluster through the API server, so no admin port has to be exposed. The view only reads.",
+    "Serves the web view on a port of this machine until Ctrl-C and opens it in the browser; in a cluster through the API server, so no admin port has to be exposed.",
     "The address has a secret part, so other users and web pages cannot use it. It is the same each time that the same proxies are shown, so links into the view keep working; if its port is in use, another one is taken.",
   ],
   argument: RESOURCE,

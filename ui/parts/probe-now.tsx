@@ -1,0 +1,79 @@
+import { useSignal } from "@preact/signals";
+import type { VNode } from "preact";
+import type { ProbeAnswer } from "../../src/admin/plane/backends.ts";
+import { counted } from "../../src/base/counted.ts";
+import { foundText, NOTHING_PROBED, sentText } from "../../src/report/health.ts";
+import { durationText } from "../../src/report/recorded.ts";
+import { AskError, ask } from "../ask.ts";
+import { Problem } from "./problem.tsx";
+
+/** A button that probes the endpoints of a backend, by its key, and what came back. */
+export function ProbeNow({ backend }: { readonly backend: string }): VNode {
+  const answer = useSignal<ProbeAnswer | undefined>(undefined);
+  const problem = useSignal<AskError | undefined>(undefined);
+  const busy = useSignal(false);
+  const probe = async (): Promise<void> => {
+    busy.value = true;
+    problem.value = undefined;
+    try {
+      answer.value = await ask("/probe/", { rest: backend, changes: true });
+    } catch (error) {
+      // Nothing asks again by itself.
+      problem.value = new AskError(error instanceof Error ? error.message : String(error), false);
+    }
+    busy.value = false;
+  };
+  return (
+    <section>
+      <p>
+        <button type="button" aria-disabled={busy.value} onClick={() => busy.value || void probe()}>
+          Probe now
+        </button>{" "}
+        <span role="status" class="quiet">
+          {busy.value ? "probing" : answer.value === undefined ? "" : summaryOf(answer.value)}
+        </span>
+      </p>
+      <Problem problem={problem.value} />
+      {answer.value === undefined || answer.value.probes.length === 0 ? null : <Results answer={answer.value} />}
+    </section>
+  );
+}
+
+function summaryOf({ probes, endpoints }: ProbeAnswer): string {
+  if (probes.length === 0) return NOTHING_PROBED;
+  const failed = probes.filter(({ healthy }) => !healthy).length;
+  const all =
+    probes.length < endpoints ? `${probes.length} of ${endpoints} endpoints` : counted(probes.length, "probe");
+  return `${all}: ${failed === 0 ? "healthy" : `${failed} failed`}`;
+}
+
+function Results({ answer: { probes } }: { readonly answer: ProbeAnswer }): VNode {
+  return (
+    <section class="scroll" tabIndex={0} aria-label="Probes">
+      <table class="mono">
+        <thead>
+          <tr>
+            <th scope="col">endpoint</th>
+            <th scope="col">state</th>
+            <th scope="col" class="number">
+              time
+            </th>
+            <th scope="col">sent</th>
+            <th scope="col">result</th>
+          </tr>
+        </thead>
+        <tbody>
+          {probes.map((probe, index) => (
+            <tr key={index}>
+              <td>{probe.address}</td>
+              <td class={probe.healthy ? "good" : "bad"}>{probe.healthy ? "healthy" : "unhealthy"}</td>
+              <td class="number">{durationText(probe.duration)}</td>
+              <td>{sentText(probe.sent)}</td>
+              <td title={foundText(probe)}>{foundText(probe)}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </section>
+  );
+}
