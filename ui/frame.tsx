@@ -1,6 +1,7 @@
 import type { VNode } from "preact";
 import { waiting } from "./ask.ts";
 import { PAGES, type Page } from "./pages/pages.ts";
+import { Help } from "./parts/help.tsx";
 import { place } from "./place.ts";
 
 /** The navigation, and the page at the present place. */
@@ -27,6 +28,7 @@ export function Frame(): VNode {
         <span role="status" class="quiet">
           {waiting.value === 0 ? "" : "waiting for the gateway…"}
         </span>
+        <Help name={page?.name ?? ""} keys={page?.keys ?? []} />
       </header>
       <main class={page?.full === true ? "full" : ""}>
         {page === undefined ? <p class="problem">There is no page {at.path}.</p> : shown(page)}

@@ -51,6 +51,14 @@ interface ObservedCondition extends Observation {
   readonly error?: CelError;
 }
 
+/** An expression in one evaluation, for those who write it. */
+interface Examination extends Observation {
+  /** Of its value, as far as it is known before the evaluation. */
+  readonly type: string;
+  /** Why it has no value. */
+  readonly error?: CelError;
+}
+
 /** Whether an expression reads the body of this message, or the beginning of it. */
 export function readsBody({ reads }: Pick<Expression, "reads">, message: "request" | "response"): boolean {
   return reads.has(`${message}.body`) || reads.has(`${message}.bodyPrefix`);
@@ -107,6 +115,16 @@ export class CelEnvironment {
         0,
       );
     return expression;
+  }
+
+  /** Compiles an expression, and evaluates it with the value of each of its parts. Throws CelError as compileExpression. */
+  examine(text: string, scope: Scope, activation: Activation): Examination {
+    const environment = this.#in(scope);
+    const { type } = compileIn(environment, text);
+    const observed = new ObservedExpression(text, environment, true);
+    const value = evaluated(activation, observed.evaluator, []);
+    const error = value instanceof Failure && { error: new CelError(value.what, text, value.at) };
+    return { type, ...error, ...observed.observationOf(activation) };
   }
 
   /** Parts of a `deny` rule that let requests pass if a value is absent, to warn about. Throws CelError as compileCondition. */
@@ -234,18 +252,21 @@ class CompiledExpression implements Condition {
   }
 
   #evaluate(activation: Activation, run: Evaluator): CelValue | Failure {
-    const { budget } = activation;
-    startBudget(budget);
-    try {
-      return run(activation, this.#hasSlots ? [] : NO_SLOTS);
-    } catch (error) {
-      return fail(messageOf(error));
-    } finally {
-      endBudget();
-    }
+    return evaluated(activation, run, this.#hasSlots ? [] : NO_SLOTS);
   }
 
   #errorOf({ what, at, absent }: Failure): CelError {
     return new CelError(what, this.text, at, undefined, absent);
+  }
+}
+
+function evaluated(activation: Activation, run: Evaluator, slots: Slots): CelValue | Failure {
+  startBudget(activation.budget);
+  try {
+    return run(activation, slots);
+  } catch (error) {
+    return fail(messageOf(error));
+  } finally {
+    endBudget();
   }
 }

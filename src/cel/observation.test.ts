@@ -113,8 +113,8 @@ test("an observer gets what each evaluation computes, and the result is the same
   );
   assert.throws(() => cel.compileExpression("int(jwt.sub)", "request").evaluate(observed), CelError);
   assert.deepEqual(seen, [
-    ['jwt.sub + request.headers["x-a"]', { value: "alice1" }],
-    ["has(jwt.none)", { value: false }],
+    ['jwt.sub + request.headers["x-a"]', { value: "alice1", type: "string" }],
+    ["has(jwt.none)", { value: false, type: "bool" }],
     ["int(jwt.sub)", { error: '"alice" is not an integer' }],
   ]);
 });

@@ -11,6 +11,7 @@ import { costOf } from "./evaluate/cost.ts";
 import type { Evaluator } from "./evaluate/evaluator.ts";
 import { type Call, children, isReserved, type Node } from "./syntax/ast.ts";
 import { LIMITS, parse } from "./syntax/parser.ts";
+import { kindOf } from "./values/access.ts";
 import { Budget, charge, endBudget, startBudget } from "./values/budget.ts";
 import { jsonOf } from "./values/convert.ts";
 import { Failure } from "./values/failure.ts";
@@ -19,6 +20,7 @@ import { CelMapLike, CelOptional, type CelValue } from "./values/types.ts";
 /** Maximum numbers of paths and parts that are shown for an expression. */
 const MAX_INPUTS = 20;
 const MAX_PARTS = 20;
+const MAX_EVERY_PART = 200;
 
 /** A second compilation of an expression, whose parts are recorded. Evaluations are synchronous, so one record serves them all. */
 export class ObservedExpression {
@@ -31,20 +33,22 @@ export class ObservedExpression {
   readonly #sources: readonly { readonly path: readonly string[]; readonly presence: boolean }[];
   readonly #whole: Part;
   readonly #parts: readonly Part[];
+  readonly #every: boolean;
   readonly #results = new Map<Node, CelValue | Failure>();
   #result: CelValue | Failure = null;
 
-  /** `text` is a valid expression of the environment. */
-  constructor(text: string, environment: Environment) {
+  /** `text` is a valid expression of the environment. `every`: paths are parts too, and maps and bytes are shown. */
+  constructor(text: string, environment: Environment, every = false) {
+    this.#every = every;
     const root = parse(text, LIMITS);
     const checked = check(root, text, environment);
-    const survey = new Survey(root, checked, environment);
+    const survey = new Survey(root, checked, environment, every);
     this.yieldsLiterals = yieldsLiterals(root, checked);
     this.#whole = { node: root, reads: survey.reads };
     this.#sources = [...survey.sources].flatMap(([node, paths]) =>
       paths.map((path) => ({ path, presence: node.kind === "select" && node.test })),
     );
-    this.#parts = survey.parts.slice(0, MAX_PARTS);
+    this.#parts = survey.parts.slice(0, every ? MAX_EVERY_PART : MAX_PARTS);
     const recorded = new Set(this.#parts.map(({ node }) => node));
     const { compile } = compilationOf(checked, text, (node, run) => {
       const paths = survey.sources.get(node);
@@ -79,7 +83,7 @@ export class ObservedExpression {
       if (result !== undefined && "value" in result) inputs.set(text, { text, path, value: result.value });
     }
     const partOf = ({ node, reads }: Part, found: CelValue | Failure): PartValue | undefined => {
-      const result = shown(() => found, budget);
+      const result = shown(() => found, budget, this.#every);
       if (result === undefined) return undefined;
       const known = [...reads.inputs].flatMap((text) => inputs.get(text) ?? []);
       const readsMore = reads.more || known.length < reads.inputs.size;
@@ -141,14 +145,15 @@ function yieldsLiterals(node: Node, checked: Checked): boolean {
   return children(node).some((child, i) => !(isIndex && i === 1) && yieldsLiterals(child, checked));
 }
 
-/** A value as JSON; undefined for whole maps of headers, bodies and what is too large. */
-function shown(read: () => CelValue | Failure, budget: Budget): PartValue["result"] | undefined {
+/** A value as JSON; undefined for what is too large and, unless `every` is set, for whole maps of headers and bodies. */
+function shown(read: () => CelValue | Failure, budget: Budget, every = false): PartValue["result"] | undefined {
   startBudget(budget);
   try {
     const value = read();
     if (value instanceof Failure) return { error: value.what };
     const inner = value instanceof CelOptional ? value.value : value;
-    return inner instanceof CelMapLike || inner instanceof Uint8Array ? undefined : { value: jsonOf(value) };
+    if (!every && (inner instanceof CelMapLike || inner instanceof Uint8Array)) return undefined;
+    return { value: jsonOf(value), type: kindOf(value) };
   } catch {
     return undefined;
   } finally {
@@ -184,9 +189,11 @@ class Survey {
   readonly reads: Reads;
   readonly #checked: Checked;
   readonly #variables: Environment["variables"];
+  readonly #every: boolean;
 
-  constructor(root: Node, checked: Checked, { variables }: Environment) {
+  constructor(root: Node, checked: Checked, { variables }: Environment, every: boolean) {
     this.#checked = checked;
+    this.#every = every;
     this.#variables = variables;
     this.reads = this.#visit(root, new Map(), root);
     this.parts.sort((a, b) => a.node.from - b.node.from || b.node.to - a.node.to);
@@ -197,16 +204,22 @@ class Survey {
     const path = this.pathOf(node, bound);
     if (path !== undefined) {
       this.sources.set(node, [path]);
-      if (path.length === 1) return MORE;
-      const text = textOf(path);
-      if (!this.inputs.has(text)) this.inputs.set(text, node);
-      return { inputs: new Set([text]), more: false };
+      const reads = this.#readsOfPath(path, node);
+      if (this.#every && within !== undefined && node !== within) this.parts.push({ node, reads });
+      return reads;
     }
     if (node.kind === "identifier") return bound.get(node.name) ?? NOTHING;
     const reads = this.#readsOf(node, bound, within);
     if (within !== undefined && node !== within && isResult(node, within) && (reads.more || reads.inputs.size > 0))
       this.parts.push({ node, reads });
     return reads;
+  }
+
+  #readsOfPath(path: readonly string[], node: Node): Reads {
+    if (path.length === 1) return MORE;
+    const text = textOf(path);
+    if (!this.inputs.has(text)) this.inputs.set(text, node);
+    return { inputs: new Set([text]), more: false };
   }
 
   #readsOf(node: Node, bound: Bound, within: Node | undefined): Reads {

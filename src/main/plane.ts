@@ -12,7 +12,7 @@ import { messageOf } from "../base/errors.ts";
 import { parseLogFilter } from "../base/log-filter.ts";
 import { type Locate, withPlace } from "../base/origin.ts";
 import { redactAll } from "../base/redaction.ts";
-import { CelError, type Condition } from "../cel/index.ts";
+import { type Activation, CelError, type Condition } from "../cel/index.ts";
 import type { Settings } from "../config/settings.ts";
 import type { Ir } from "../ir/ir.ts";
 import { type PackedIr, unpackIr } from "../ir/packed-ir.ts";
@@ -171,6 +171,14 @@ export function makePlane(gateway: PlaneSource): AdminPlane {
         throw error instanceof RehearsalBusy ? new AdminUnavailable(error.message) : error;
       }
     },
+    async evaluate(value) {
+      // Rehearsals have a thread of their own; this runs within the budget of one request.
+      const { evaluate, readExpressionQuestion } = await import("../rehearsal/evaluate.ts");
+      const question = readExpressionQuestion(value);
+      const functions = gateway.configuration.frame.customFunctions ?? "";
+      const recorded = "id" in question.about ? recordedOf(question.about.id, gateway) : undefined;
+      return evaluate(question, { functions, hidden, recorded });
+    },
     async expressionNames(scope) {
       // Its examples are loaded only here.
       const { catalogOf } = await import("../cel/catalog.ts");
@@ -292,6 +300,12 @@ function newestOf(
   const [record] = answer.records;
   if (record === undefined) throw new NoRecord(id, [answer]);
   return { record, ...(answer.found > 1 && { alike: answer.found }) };
+}
+
+/** The newest record with this id, and what expressions read of it. Throws NoRecord. */
+function recordedOf(id: string, gateway: PlaneSource): { readonly record: RequestRecord; readonly parts: Activation } {
+  const { record } = newestOf(id, gateway);
+  return { record, parts: recordsOf(gateway).partsOf(id) ?? {} };
 }
 
 const NOWHERE: Locate = () => undefined;

@@ -121,15 +121,22 @@ export class Records {
 
   /** The records with this request id, trace id or `traceparent`, or `<worker>-<number>`. */
   withId(text: string): RecordAnswer {
-    const id = parseTraceparent(text)?.traceId ?? text;
-    const key = /^(\d+)-(\d+)$/.exec(id);
     const newest = new Newest(MOST_OF_ONE_ID);
-    const mayMatch = key === null ? mayHaveId(id) : ({ number }: SlotFields): boolean => number === Number(key[2]);
-    const reach = this.#scan(0, mayMatch, (record) => {
-      const same = key === null ? record.hasId(id) : record.isNumber(Number(key[1]), Number(key[2]));
-      if (same) newest.add(record);
-    });
+    const reach = this.#scanId(text, (record) => newest.add(record));
     return { records: newest.all(), found: newest.found, ...reach };
+  }
+
+  /** What `where` reads of the newest record that `withId` finds; undefined without one. */
+  partsOf(text: string): Activation | undefined {
+    let endedAt = Number.NEGATIVE_INFINITY;
+    let parts: Activation | undefined;
+    this.#scanId(text, (found) => {
+      if (found.endedAt < endedAt) return;
+      const { request, response, backend, record } = found;
+      endedAt = found.endedAt;
+      parts = { request, response, backend, record };
+    });
+    return parts;
   }
 
   /** The newest kept request of each bucket of the histograms. */
@@ -140,6 +147,15 @@ export class Records {
         if (record.isRequest) exemplars.add(record);
       });
     return exemplars;
+  }
+
+  #scanId(text: string, each: (record: RecordView) => void): Omit<RecordAnswer, "records" | "found"> {
+    const id = parseTraceparent(text)?.traceId ?? text;
+    const key = /^(\d+)-(\d+)$/.exec(id);
+    const mayMatch = key === null ? mayHaveId(id) : ({ number }: SlotFields): boolean => number === Number(key[2]);
+    return this.#scan(0, mayMatch, (record) => {
+      if (key === null ? record.hasId(id) : record.isNumber(Number(key[1]), Number(key[2]))) each(record);
+    });
   }
 
   #scan(since: number, mayMatch: Filter, each: (record: RecordView) => void): Omit<RecordAnswer, "records" | "found"> {

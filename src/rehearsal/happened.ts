@@ -53,8 +53,11 @@ export async function explainHappened(rehearsal: Rehearsal, happened: Happened):
   };
 }
 
-/** Undefined for what cannot be rehearsed: something else than a request, or one whose path is not whole. */
-function factsOf({ record, request = {} }: Happened, bind: CompiledBind): RequestFacts | undefined {
+/** What is known of a request that is over; undefined for anything else, and if its path is not whole. */
+export function factsOf(
+  { record, request = {} }: Pick<Happened, "record" | "request">,
+  bind: Pick<CompiledBind, "protocol" | "port">,
+): RequestFacts | undefined {
   const { kind = "request", method = "", host = "", path, version, client, grpcStatus, received, time, error } = record;
   if (kind !== "request" || record.cut === true || method === "CONNECT" || host === "" || !path.startsWith("/"))
     return undefined;

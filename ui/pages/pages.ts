@@ -13,7 +13,7 @@ import { Impact } from "./impact.tsx";
 import { Overview } from "./overview.tsx";
 import { Policies, Policy } from "./policies.tsx";
 import { Request } from "./request.tsx";
-import { Requests } from "./requests.tsx";
+import { REQUEST_KEYS, Requests } from "./requests.tsx";
 import { Route } from "./route.tsx";
 import { Routes } from "./routes.tsx";
 import { Trace } from "./trace.tsx";
@@ -25,8 +25,13 @@ export interface Page {
   readonly name?: string;
   /** It divides the window itself and scrolls its parts. */
   readonly full?: true;
+  /** Its keys, for the help. */
+  readonly keys?: Keys;
   readonly show: ComponentType<PageProps>;
 }
+
+/** Keys, such as `j, k`, and what they do. */
+export type Keys = readonly (readonly [keys: string, does: string])[];
 
 export interface PageProps {
   readonly place: Place;
@@ -36,7 +41,7 @@ export interface PageProps {
 
 export const PAGES: readonly Page[] = [
   { path: "/", name: "Overview", show: Overview },
-  { path: "/requests", name: "Requests", full: true, show: Requests },
+  { path: "/requests", name: "Requests", full: true, keys: REQUEST_KEYS, show: Requests },
   { path: "/r/", show: Request },
   { path: "/trace", name: "Trace", show: Trace },
   { path: "/routes", name: "Routes", full: true, show: Routes },

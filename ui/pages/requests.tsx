@@ -14,7 +14,7 @@ import { hashOf, requestHash } from "../place.ts";
 import { usePoll } from "../poll.ts";
 import { COLUMNS, type Column, columns, showColumn } from "../request-columns.ts";
 import { EMPTY, following, keyOf, MOST, newer, received } from "../request-list.ts";
-import type { PageProps } from "./pages.ts";
+import type { Keys, PageProps } from "./pages.ts";
 
 /** Seconds by which questions overlap: a record is written a moment after its request has ended. */
 const OVERLAP = 3;
@@ -172,6 +172,16 @@ export function Requests({ place: { query } }: PageProps): VNode {
     </>
   );
 }
+
+/** What the keys of the list do. */
+export const REQUEST_KEYS: Keys = [
+  ["j, k, arrows", "the next, the previous request; the list then stands still"],
+  ["g, G", "the first, the last"],
+  ["Enter", "opens the request"],
+  ["s, m, r, b", "only requests with the status, method, route or backend of this one"],
+  ["f", "follows the newest requests again"],
+  ["/, Escape", "into the filter, and out of it"],
+];
 
 function wordsOf(query: URLSearchParams): Required<Pick<RequestsQuery, "errors" | "slow">> & { where: string } {
   const { where = "", errors, slow } = Object.fromEntries(query);

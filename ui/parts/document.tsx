@@ -2,30 +2,21 @@ import type { ComponentChildren, VNode } from "preact";
 import { useEffect } from "preact/hooks";
 import { useOnce } from "../answer.ts";
 import { AskError, askFile } from "../ask.ts";
-import {
-  type Block,
-  CONTENTS,
-  type Document as Content,
-  type Contents,
-  fileOf,
-  type Inline,
-  isContents,
-  isDocument,
-} from "../documents.ts";
+import { type Block, type Document as Content, fileOf, type Inline, isDocument } from "../documents.ts";
 import { place } from "../place.ts";
 import { Problem } from "./problem.tsx";
 
 /** Gets a page of docs/. */
 function useDocument(name: string): ReturnType<typeof useOnce<Content>> {
-  return useOnce(name, (signal) => read(name, isDocument, signal));
+  return useOnce(name, (signal) => readDocument(name, isDocument, signal));
 }
 
-/** Gets the list of all pages. */
-export function useContents(): ReturnType<typeof useOnce<Contents>> {
-  return useOnce(CONTENTS, (signal) => read(CONTENTS, isContents, signal));
-}
-
-async function read<T>(name: string, isExpected: (value: unknown) => value is T, signal: AbortSignal): Promise<T> {
+/** A file of the documentation. Throws AskError, also if it does not exist. */
+export async function readDocument<T>(
+  name: string,
+  isExpected: (value: unknown) => value is T,
+  signal: AbortSignal,
+): Promise<T> {
   const version = document.querySelector<HTMLMetaElement>("meta[name=documents]")?.content ?? "";
   const found = await askFile(fileOf(name, version), isExpected, signal);
   if (found === undefined) throw new AskError(`There is no page ${name} in the documentation of this version.`, false);

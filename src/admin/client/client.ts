@@ -1,6 +1,7 @@
 import { jsonOf } from "../../base/fields.ts";
 import type { GatewayImpact } from "../../impact/merge.ts";
 import type { RecordAnswer } from "../../recorder/records.ts";
+import type { AskedExpression, Evaluation } from "../../rehearsal/evaluate.ts";
 import type { Explanation } from "../../rehearsal/explanation.ts";
 import type { Question, RecordedQuestion } from "../../rehearsal/question.ts";
 import {
@@ -149,6 +150,12 @@ export class AdminClient {
       timeout: EXPLAIN_TIMEOUT,
     } as const;
     return this.#answer("/explain", await adminJson(this.#address, { ...request, signal }));
+  }
+
+  /** The value of an expression, and of each of its parts. */
+  async evaluate(question: AskedExpression, { signal }: CallOptions = {}): Promise<Evaluation> {
+    const request = { method: "POST", path: "/expression", body: JSON.stringify(question), timeout: TIMEOUT } as const;
+    return this.#answer("/expression", await adminJson(this.#address, { ...request, signal }));
   }
 
   /** What a configuration would do to sampled requests. `last`: only those of this time, such as `1h`; `name`: how positions call it. */

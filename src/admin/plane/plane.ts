@@ -1,6 +1,7 @@
 import type { Catalog, Scope } from "../../cel/index.ts";
 import type { GatewayImpact } from "../../impact/merge.ts";
 import type { RecordAnswer, RecordQuery } from "../../recorder/records.ts";
+import type { Evaluation } from "../../rehearsal/evaluate.ts";
 import type { Explanation } from "../../rehearsal/explanation.ts";
 import type { MetricsFormat } from "../../telemetry/prometheus.ts";
 import type { Overview, RoutesAnswer, RoutesQuery, RouteView } from "./answers.ts";
@@ -50,6 +51,11 @@ export interface AdminPlane {
    * @throws AdminUnavailable when too many are waiting
    */
   explain(question: unknown): Promise<Explanation>;
+  /**
+   * Evaluates an expression for a request that is written, or for one that is over; `question`: see `ExpressionQuestion`.
+   * @throws BadFacts for a question that has no answer, NoRecord for an unknown id
+   */
+  evaluate(question: unknown): Promise<Evaluation>;
   /** What an expression in this scope can use, with the functions of the configuration in effect. */
   expressionNames(scope: Scope): Promise<Catalog>;
   /**

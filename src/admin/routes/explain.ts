@@ -1,5 +1,5 @@
-import { AdminBadRequest } from "../plane/plane.ts";
 import type { PlainReply } from "../server/reply.ts";
+import { jsonBody } from "./parameters.ts";
 import { answerOrRefusal } from "./refusal.ts";
 import type { AdminCall, AdminRoute } from "./route.ts";
 
@@ -19,11 +19,6 @@ export const explainRoutes: readonly AdminRoute[] = [
 ];
 
 async function explain({ plane, body }: AdminCall): Promise<PlainReply> {
-  let question: unknown;
-  try {
-    question = JSON.parse(body.toString("utf8"));
-  } catch {
-    throw new AdminBadRequest(`the body is not JSON; send {"request": {"url": "http://shop.example/cart"}}`);
-  }
+  const question = jsonBody(body, '{"request": {"url": "http://shop.example/cart"}}');
   return await answerOrRefusal("/explain", plane.explain(question));
 }

@@ -1,4 +1,4 @@
-/** Parameters of admin endpoints. An invalid value throws AdminBadRequest, which says what is expected. */
+/** Parameters and bodies of admin endpoints. An invalid value throws AdminBadRequest, which says what is expected. */
 import { parseDuration } from "../../base/durations.ts";
 import { AdminBadRequest } from "../plane/plane.ts";
 
@@ -63,6 +63,15 @@ export function duration(query: URLSearchParams, name: string, most?: string): n
   if (ms === undefined || (most !== undefined && (ms < 1 || ms > Number(parseDuration(most)))))
     throw invalid(name, text, `a duration such as 30s${most === undefined ? "" : `, at most ${most}`}`);
   return ms;
+}
+
+/** The JSON of a body; `example`: what to send. */
+export function jsonBody(body: Buffer, example: string): unknown {
+  try {
+    return JSON.parse(body.toString("utf8"));
+  } catch {
+    throw new AdminBadRequest(`the body is not JSON; send ${example}`);
+  }
 }
 
 function invalid(name: string, text: string, expected: string): AdminBadRequest {

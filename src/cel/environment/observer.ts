@@ -16,8 +16,8 @@ export interface PartValue {
   /** Offsets into the text of the expression, in UTF-16 units. */
   readonly from: number;
   readonly to: number;
-  /** JSON, or why there is no value. */
-  readonly result: { readonly value: unknown } | { readonly error: string };
+  /** JSON and its type, or why there is no value. */
+  readonly result: { readonly value: unknown; readonly type: string } | { readonly error: string };
   /** What it was computed from. */
   readonly reads: readonly InputValue[];
   /** It was computed from more than `reads`: from whole maps, a body, a secret. */

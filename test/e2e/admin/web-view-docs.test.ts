@@ -1,8 +1,10 @@
 import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
 import { after, before, test } from "node:test";
 import { KINDS } from "../../../scripts/lib/policy-docs.ts";
+import { appRoot } from "../../../src/base/app-root.ts";
 import { TestGateway } from "../../helpers/gateway.ts";
-import { inChromium, shows, until } from "../../helpers/web-view.ts";
+import { inChromium, press, shows, until, violations } from "../../helpers/web-view.ts";
 
 let gateway: TestGateway;
 before(async () => {
@@ -36,4 +38,41 @@ test("a link into a page shows its section, and a page that is not there is name
   await until(page, "Math.abs(document.querySelector('#variables')?.getBoundingClientRect().top) < 200");
   await page.evaluate("location.hash = '#/policies/none'");
   await shows(page, "There is no page policies/none");
+});
+
+test("? shows the keys of the page and of all pages, and leads to the documentation; / goes to the search", async (t) => {
+  const page = await open(t, place("#/requests"));
+  if (page === undefined) return;
+  await until(page, "document.querySelector('main input') !== null");
+  await press(page, "?");
+  await until(page, "document.querySelector('dialog[open] li') !== null");
+  const help = "document.querySelector('dialog').textContent";
+  assert.match(String(await page.evaluate(help)), /Keys of the page Requests.*follows the newest.*Keys of all pages/s);
+  assert.deepEqual(await violations(page), []);
+  await press(page, "/");
+  assert.equal(await page.evaluate("document.activeElement.closest('dialog') !== null"), true);
+  await page.evaluate(
+    "[...document.querySelectorAll('dialog a')].find((link) => link.hash === '#/docs/recorder').click()",
+  );
+  await until(page, "document.querySelector('h1')?.textContent === 'Recorded requests'");
+  assert.equal(await page.evaluate("document.querySelector('dialog').open"), false);
+  await page.evaluate("location.hash = '#/routes'");
+  await until(page, "document.querySelector('main input[type=search]') !== null");
+  await press(page, "/");
+  assert.equal(await page.evaluate("document.activeElement.type"), "search");
+  await press(page, "?");
+  assert.equal(await page.evaluate("document.querySelector('dialog').open"), false);
+  assert.deepEqual(page.messages, []);
+});
+
+test("docs/ui.md has the keys that the help shows", async (t) => {
+  const page = await open(t, place("#/requests"));
+  if (page === undefined) return;
+  await until(page, "document.querySelector('main input') !== null");
+  await press(page, "?");
+  const shown = await page.evaluate(
+    "[...document.querySelectorAll('dialog dl')].flatMap((list) => [...list.querySelectorAll('dd')].map((does) => does.textContent))",
+  );
+  const documented = readFileSync(`${appRoot}docs/ui.md`, "utf8");
+  for (const does of shown as string[]) assert.ok(documented.includes(`| ${does} |`), does);
 });

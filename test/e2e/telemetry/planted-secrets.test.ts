@@ -160,6 +160,10 @@ const ADMIN: Readonly<Record<string, Output | Exempt>> = {
   "/debug/trace": ({ traces }) => traces.join(""),
   "/debug/follow": ({ followed }) => followed,
   "/explain": (seen) => ofEach(seen, (id) => read(seen, "/explain", { method: "POST", body: JSON.stringify({ id }) })),
+  "/expression": (seen) =>
+    ofEach(seen, (id) =>
+      read(seen, "/expression", { method: "POST", body: JSON.stringify({ id, expression: "variables()" }) }),
+    ),
   "/expression/names": { because: "it has names only" },
   "/impact": (seen) => read(seen, "/impact", { method: "POST", body: seen.changed }),
   "/samples": (seen) => read(seen, "/samples"),

@@ -15,6 +15,7 @@ import { LogOutput } from "../../../src/base/log.ts";
 import { type LogFilter, parseLogFilter } from "../../../src/base/log-filter.ts";
 import type { Catalog } from "../../../src/cel/index.ts";
 import type { RecordAnswer } from "../../../src/recorder/records.ts";
+import type { Evaluation } from "../../../src/rehearsal/evaluate.ts";
 import type { Explanation } from "../../../src/rehearsal/explanation.ts";
 import { readThreadMemory } from "../../../src/telemetry/thread-memory.ts";
 
@@ -110,6 +111,10 @@ export class TestPlane implements AdminPlane {
 
   samples(): string {
     return "";
+  }
+
+  async evaluate(): Promise<Evaluation> {
+    return { parts: [] };
   }
 
   async expressionNames(): Promise<Catalog> {

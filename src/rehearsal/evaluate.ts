@@ -1,0 +1,276 @@
+/** The value of an expression, and of each of its parts, for a request that somebody writes or that is over. Nothing is rehearsed. */
+import { type Fields, isObject } from "../base/fields.ts";
+import { SECRET_PARAMETERS } from "../base/redaction.ts";
+import type { Names } from "../base/sensitive-names.ts";
+import {
+  type Activation,
+  Budget,
+  CelEnvironment,
+  CelError,
+  isScope,
+  type Need,
+  type RequestParts,
+  type ResponseParts,
+  SCOPES,
+  type Scope,
+  type Unknowns,
+  unknown,
+} from "../cel/index.ts";
+import type { RequestRecord } from "../recorder/records.ts";
+import type { PartResult } from "../trace/events.ts";
+import { RequestSecrets } from "../trace/secrets.ts";
+import { ASSUMPTIONS, type AssumptionName, type Assumptions, readAssumptions } from "./assumptions.ts";
+import { Choices } from "./choices.ts";
+import { BadFacts, factsOfRequest, type RequestFacts } from "./facts.ts";
+import { factsOf } from "./happened.ts";
+import { type Question, type RecordedQuestion, readQuestion } from "./question.ts";
+import { UnknownFacts } from "./unknown-facts.ts";
+
+/** What to evaluate, and for what: a request as in `Question`, one that is over as in `RecordedQuestion`, or nothing that is known. */
+interface ExpressionQuestion {
+  readonly expression: string;
+  readonly scope: Scope;
+  readonly about: Pick<Question, "request" | "assume"> | RecordedQuestion | Pick<Question, "assume">;
+}
+
+/** An `ExpressionQuestion` as JSON has it. */
+export interface AskedExpression {
+  readonly expression: string;
+  /** Default: `request`. */
+  readonly scope?: Scope;
+  readonly id?: string;
+  readonly request?: Question["request"] | RecordedQuestion["request"];
+  readonly assume?: Fields;
+}
+
+/** An expression with its value. Secrets are redacted as in traces. */
+export interface Evaluation {
+  /** The type of the value, as far as it is known before the evaluation; absent: the expression does not compile. */
+  readonly type?: string;
+  /** JSON; absent if there is none, or it is too large. */
+  readonly value?: unknown;
+  /** Why the expression does not compile, or has no value. */
+  readonly problem?: ExpressionProblem;
+  /** What is not known, though the value depends on it. */
+  readonly needs?: readonly Need[];
+  /** The parts that were reached, in the order of the text. Without those in loops, which have a value for each turn. */
+  readonly parts: readonly EvaluatedPart[];
+}
+
+interface ExpressionProblem {
+  /** What is wrong, without its place. */
+  readonly what: string;
+  /** With the line in question, and a caret below the place. */
+  readonly message: string;
+  /** From 1 on; absent if it is about the whole expression. */
+  readonly line?: number;
+  readonly column?: number;
+}
+
+interface EvaluatedPart extends PartResult {
+  /** Of its value; absent without one. */
+  readonly type?: string;
+}
+
+/** What the gateway knows for an evaluation. */
+interface Surroundings {
+  /** `config.customFunctions`. */
+  readonly functions: string;
+  /** Lower-case names of the fields whose values are redacted. */
+  readonly hidden: Names;
+  /** The request that the question names by its id, and what `where` reads of it. */
+  readonly recorded: { readonly record: RequestRecord; readonly parts: Activation } | undefined;
+}
+
+const EXAMPLE = 'write {"expression": "request.path == \\"/cart\\"", "request": {"url": "http://shop.example/cart"}}';
+
+/** Checks that a value of JSON is a question about an expression. Throws BadFacts. */
+export function readExpressionQuestion(value: unknown): ExpressionQuestion {
+  if (!isObject(value)) throw new BadFacts("a question is an object", EXAMPLE);
+  const { expression, scope = "request", ...about } = value;
+  if (typeof expression !== "string") throw new BadFacts("expression: expected a text", EXAMPLE);
+  if (typeof scope !== "string" || !isScope(scope))
+    throw new BadFacts(`scope: unknown ${JSON.stringify(scope)}`, `write one of ${Object.keys(SCOPES).join(", ")}`);
+  if ("config" in about || "configName" in about)
+    throw new BadFacts("config: unknown field", "an expression uses the functions of the configuration in effect");
+  if ("request" in about || "id" in about) return { expression, scope, about: readQuestion(about) };
+  const { assume = {}, ...others } = about;
+  const [unknownField] = Object.keys(others);
+  if (unknownField !== undefined) throw new BadFacts(`${unknownField}: unknown field`, EXAMPLE);
+  if (!isObject(assume)) throw new BadFacts("assume: expected an object", EXAMPLE);
+  return { expression, scope, about: { assume } };
+}
+
+/** Evaluates an expression, with the budget of a request. Throws BadFacts for what it is evaluated for. */
+export function evaluate(question: ExpressionQuestion, around: Surroundings): Evaluation {
+  const { expression, scope } = question;
+  const secrets = new RequestSecrets(false, around.hidden, SECRET_PARAMETERS);
+  const activation = { ...activationOf(question, around), budget: new Budget() };
+  secrets.remember(activation.request?.headers ?? []);
+  secrets.remember(activation.response?.headers ?? []);
+  try {
+    const environment = CelEnvironment.defining(around.functions);
+    const { type, error, needs, whole, parts } = environment.examine(expression, scope, activation);
+    // What was sent is known to whoever asks, so only names and values tell what is secret.
+    const shown = (part: NonNullable<typeof whole>): EvaluatedPart => ({
+      ...secrets.part({ ...part, readsMore: false }),
+      ...("type" in part.result && { type: part.result.type }),
+    });
+    const result = whole && shown(whole);
+    return {
+      type: result?.type ?? type,
+      ...(result !== undefined && "value" in result && { value: result.value }),
+      ...(error !== undefined && needs === undefined && { problem: problemOf(error) }),
+      ...(needs !== undefined && { needs }),
+      parts: parts.map(shown),
+    };
+  } catch (error) {
+    if (error instanceof CelError) return { problem: problemOf(error), parts: [] };
+    throw error;
+  }
+}
+
+function problemOf({ what, message, position }: CelError): ExpressionProblem {
+  return { what, message, ...(position !== undefined && { line: position.line, column: position.column }) };
+}
+
+/** What is assumed of a variable: null: it is not set; undefined: nothing. */
+type ValueOf = (assumed: Assumptions) => unknown;
+
+/** The variables that can be assumed, and by which assumption. */
+const ASSUMED: Readonly<Record<string, readonly [name: AssumptionName, value: ValueOf]>> = {
+  jwt: ["jwt", ({ jwt, oidc }) => clientOf(jwt ?? oidc)],
+  apiKey: ["apiKey", ({ apiKey }) => clientOf(apiKey)],
+  basicAuth: ["basicAuth", ({ basicAuth }) => clientOf(basicAuth)],
+  extauthz: ["extAuthz", ({ extAuthz }) => metadataOf(extAuthz)],
+  extproc: ["extProc", ({ extProc }) => metadataOf(extProc)],
+  response: ["response", ({ response }) => responseOf(response)],
+};
+const USED: ReadonlySet<string> = new Set<AssumptionName>([
+  ...Object.values(ASSUMED).map(([name]) => name),
+  "oidc",
+  "body",
+  "time",
+  "random",
+]);
+
+/** What is known, and what is not. */
+function activationOf({ scope, about }: ExpressionQuestion, { hidden, recorded }: Surroundings): Activation {
+  const assumed = readAssumptions(about.assume ?? {});
+  const unused = Object.keys(assumed).find((name) => !USED.has(name));
+  if (unused !== undefined)
+    throw new BadFacts(`no variable has the value of ${unused}`, `assume ${[...USED].join(", ")}`, { assume: unused });
+  // What a record has is all that `where` can read.
+  if (scope === "record" && recorded !== undefined) return recorded.parts;
+  const values = Object.entries(ASSUMED).flatMap(([variable, [, value]]) => {
+    const known = value(assumed);
+    return known === undefined ? [] : [[variable, known ?? undefined] as const];
+  });
+  const facts = factsOfQuestion(about, recorded);
+  const choices = new Choices();
+  choices.begin(assumed, facts?.partly !== undefined);
+  const unknowns = new UnknownFacts(choices);
+  const complete = facts && unknowns.begin(facts, hidden);
+  const known = {
+    ...Object.fromEntries(values),
+    ...(complete && { request: requestOf(complete), source: sourceOf(complete) }),
+  };
+  return { ...known, unknowns: new UnknownVariables(new Set(Object.keys(known)), scope, unknowns) };
+}
+
+function factsOfQuestion(
+  about: ExpressionQuestion["about"],
+  recorded: Surroundings["recorded"],
+): RequestFacts | undefined {
+  if (!("id" in about)) return "request" in about ? factsOfRequest(about.request) : undefined;
+  if (recorded === undefined) return undefined;
+  const { record, parts } = recorded;
+  const protocol = parts.request?.scheme === "https" ? "tls" : "http";
+  const facts = factsOf({ record, ...about }, { protocol, port: 80 });
+  if (facts === undefined)
+    throw new BadFacts(`the record ${about.id} has no whole request`, 'write {"scope": "record"}, or another request');
+  return facts;
+}
+
+/** What is not known: variables as a whole, and what a request lacks. */
+class UnknownVariables implements Unknowns {
+  readonly #known: ReadonlySet<string>;
+  readonly #scope: Scope;
+  readonly #facts: UnknownFacts;
+
+  constructor(known: ReadonlySet<string>, scope: Scope, facts: UnknownFacts) {
+    this.#known = known;
+    this.#scope = scope;
+    this.#facts = facts;
+  }
+
+  at(path: readonly string[], presence: boolean): ReturnType<Unknowns["at"]> {
+    const [variable = ""] = path;
+    if (this.#known.has(variable) || variable.endsWith("()")) return this.#facts.at(path, presence);
+    return unknown([needOf(variable, this.#scope)]);
+  }
+
+  decide(): boolean {
+    return false;
+  }
+
+  standIn<Value>(_needs: readonly Need[], make: () => Value): Value {
+    return make();
+  }
+}
+
+function needOf(variable: string, scope: Scope): Need {
+  const what = `the variable ${variable}`;
+  if (variable === "request" || variable === "source")
+    return { what: "the request", supply: "write one, or name a recorded one by its id" };
+  const [name] = ASSUMED[variable] ?? [];
+  if (name !== undefined) return { what, supply: `write --assume '${name}=${ASSUMPTIONS[name].values[0]}'` };
+  if (scope === "record") return { what, supply: "name a recorded request by its id" };
+  return { what, supply: "look at it in a trace of the request" };
+}
+
+function requestOf({ url, method, target, head, body, version }: RequestFacts): RequestParts {
+  const [, ...lines] = head.trimEnd().split("\r\n");
+  const fields = lines.map((line) => [line.slice(0, line.indexOf(":")).toLowerCase(), fieldValue(line)] as const);
+  const at = target.indexOf("?");
+  return {
+    method,
+    scheme: url.protocol.slice(0, -1),
+    authority: fields.find(([name]) => name === "host")?.[1] ?? "",
+    path: at < 0 ? target : target.slice(0, at),
+    search: at < 0 ? "" : target.slice(at),
+    version: version === "2" ? "HTTP/2" : "HTTP/1.1",
+    headers: fields.filter(([name]) => name !== "host").flat(),
+    body,
+  };
+}
+
+function fieldValue(line: string): string {
+  return line.slice(line.indexOf(":") + 1).trim();
+}
+
+function sourceOf({ source: { address, port } }: RequestFacts): NonNullable<Activation["source"]> {
+  return { address, port, rawAddress: address, rawPort: port };
+}
+
+/** What a credential says about the client; only that it is valid says nothing. */
+function clientOf(assumed: Assumptions["jwt"]): unknown {
+  if (assumed === "valid") return undefined;
+  return typeof assumed === "string" ? null : assumed;
+}
+
+function metadataOf(assumed: Assumptions["extAuthz"] | Assumptions["extProc"]): unknown {
+  return typeof assumed === "object" ? (assumed.metadata ?? null) : assumed && null;
+}
+
+function responseOf(assumed: Assumptions["response"]): ResponseParts | undefined {
+  if (typeof assumed !== "object") return undefined;
+  const { status = 200, headers = {}, body = "" } = assumed;
+  const grpcStatus = headers["grpc-status"];
+  return {
+    status,
+    headers: Object.entries(headers).flat(),
+    body: Buffer.from(body),
+    ...(grpcStatus !== undefined && { grpcStatus: Number(grpcStatus) }),
+  };
+}
