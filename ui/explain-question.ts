@@ -3,6 +3,7 @@ import { REDACTED, redactTarget, redactUrls, SECRET_PARAMETERS } from "../src/ba
 import { SENSITIVE_HEADERS, SensitiveNames } from "../src/base/sensitive-names.ts";
 import type { RequestRecord } from "../src/recorder/records.ts";
 import { CONDITION } from "../src/rehearsal/condition.ts";
+import type { WrittenRequest } from "../src/rehearsal/facts.ts";
 import { urlToSend } from "./curl.ts";
 import { hashOf } from "./place.ts";
 
@@ -97,6 +98,13 @@ export function questionOf({ method, url, headers, body, source, version, certif
     ...Object.fromEntries(Object.entries(given).filter(([, value]) => value !== "")),
   };
   return { request, assume: Object.fromEntries([...assume].filter(([name]) => !name.startsWith(CONDITION))) };
+}
+
+/** The draft with the facts of a request. */
+export function draftOfRequest({ headers, ...facts }: Omit<WrittenRequest, "body">): Draft {
+  const { url, method = "", source = "", version = "", certificate = "" } = facts;
+  const lines = headers.map(([name, value]) => `${name}: ${value}`).join("\n");
+  return { ...EMPTY_DRAFT, url, method, headers: lines, source, version, certificate };
 }
 
 /** The place where one can ask what would happen to such a request; undefined for connections and sessions. */
