@@ -661,6 +661,7 @@ const mistakes: readonly [args: readonly string[], words: readonly string[], err
   [[], ["http://"], '"http://" is not a URL', "write a URL such as http://shop.example/cart"],
   [[], ["http://a:81/"], "the configuration has no bind for http on port 81", "write http://a:8080"],
   [[], ["https://a/"], "the configuration has no bind for https on port 443", "none of its binds serves https"],
+  [[], ["https://a:8080/"], "the configuration has no bind for https on port 8080", "write http://a:8080"],
   [[], ["http://a/", "-H", "x"], '-H "x" is not a header field', "write -H 'name: value'"],
   [
     [],

@@ -131,6 +131,13 @@ const SCHEMES: Readonly<
   "udp:": { protocol: "udp", standardPort: 0 },
 };
 
+const WRITTEN: Readonly<Record<CompiledBind["protocol"], string>> = {
+  http: "http:",
+  tls: "https:",
+  tcp: "tcp:",
+  udp: "udp:",
+};
+
 /** Keeps the exchange of a rehearsal. */
 class RehearsedServer extends BindServer {
   exchange: Exchange | undefined;
@@ -264,15 +271,16 @@ export class Rehearsal {
    */
   bindFor(url: URL, ports: Ports = {}): CompiledBind {
     const { protocol, standardPort } = SCHEMES[url.protocol] ?? HTTP;
-    const fitting = this.binds
-      .filter((bind) => bind.protocol === protocol)
-      .map((bind) => ({ ...bind, port: ports[bind.key] ?? bind.port }));
+    const all = this.binds.map((bind) => ({ ...bind, port: ports[bind.key] ?? bind.port }));
+    const fitting = all.filter((bind) => bind.protocol === protocol);
     const port = Number(url.port || standardPort);
     const named = fitting.find((bind) => bind.port === port);
     const [only, ...others] = fitting;
     if (named !== undefined) return named;
     if (url.port === "" && only !== undefined && others.length === 0) return only;
-    const known = fitting.map((bind) => `${url.protocol}//${url.hostname}:${bind.port}`);
+    const other = all.find((bind) => bind.port === port);
+    const scheme = other === undefined ? url.protocol : WRITTEN[other.protocol];
+    const known = (other === undefined ? fitting : [other]).map((bind) => `${scheme}//${url.hostname}:${bind.port}`);
     throw new BadFacts(
       `the configuration has no bind for ${url.protocol.slice(0, -1)} on port ${port}`,
       known.length === 0
