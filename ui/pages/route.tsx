@@ -2,11 +2,10 @@ import type { VNode } from "preact";
 import type { EffectivePolicy, PlacedRoute, WrittenPolicy } from "../../src/admin/plane/answers.ts";
 import { counted } from "../../src/base/counted.ts";
 import { formatOrigin } from "../../src/base/origin.ts";
-import { durationText } from "../../src/report/recorded.ts";
+import { agoText, durationText } from "../../src/report/recorded.ts";
 import { useAnswer } from "../answer.ts";
 import { withTerm } from "../filter.ts";
 import { Problem } from "../parts/problem.tsx";
-import { agoText } from "../parts/words.ts";
 import { hashOf, routeHash } from "../place.ts";
 import type { PageProps } from "./pages.ts";
 

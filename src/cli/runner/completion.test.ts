@@ -31,6 +31,7 @@ test("commands, aliases, options and values are completed", async () => {
     "impact",
     "ui",
     "status",
+    "routes",
     "backends",
     "config",
     "log",
