@@ -1,6 +1,14 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { addressOf, type Draft, draftOf, EMPTY_DRAFT, questionOf, whatIfHash } from "./explain-question.ts";
+import {
+  addressOf,
+  type Draft,
+  draftOf,
+  draftOfRequest,
+  EMPTY_DRAFT,
+  questionOf,
+  whatIfHash,
+} from "./explain-question.ts";
 import { placeOf } from "./place.ts";
 
 /** The draft in the address of another one, as somebody gets it who opens the link. */
@@ -39,6 +47,21 @@ test("a link asks the same question", () => {
     },
     assume: { extAuthz: "deny", jwt: '{"sub":"a=b"}' },
   });
+});
+
+test("a request fills the form", () => {
+  const headers = [
+    ["host", "shop.example"],
+    ["x-canary", "yes"],
+  ] as const;
+  const request = {
+    url: "http://shop.example:8080/",
+    method: "PUT",
+    headers,
+    source: "192.0.2.7",
+    version: "2",
+  } as const;
+  assert.deepEqual(questionOf(draftOfRequest(request)), { request, assume: {} });
 });
 
 test("a link has no secrets, and says which ones it lacks", () => {

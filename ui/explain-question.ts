@@ -1,8 +1,10 @@
 /** The question of the what-if form: in its fields, in the address of the page, and as the gateway takes it. */
+import type { Fields } from "../src/base/fields.ts";
 import { REDACTED, redactTarget, redactUrls, SECRET_PARAMETERS } from "../src/base/redaction.ts";
 import { SENSITIVE_HEADERS, SensitiveNames } from "../src/base/sensitive-names.ts";
 import type { RequestRecord } from "../src/recorder/records.ts";
 import { CONDITION } from "../src/rehearsal/condition.ts";
+import type { WrittenRequest } from "../src/rehearsal/facts.ts";
 import { urlToSend } from "./curl.ts";
 import { hashOf } from "./place.ts";
 
@@ -47,6 +49,15 @@ export function draftOf(query: URLSearchParams): Draft {
 
 /** The address of a draft, without secrets, and the names of what was left out of it. */
 export function addressOf(draft: Draft): { readonly hash: string; readonly leftOut: readonly string[] } {
+  const { words, leftOut } = addressWords(draft);
+  return { hash: hashOf("/explain", words), leftOut };
+}
+
+/** The parameters of an address that has a draft, as `addressOf`. */
+export function addressWords(draft: Draft): {
+  readonly words: readonly (readonly [name: string, value: string])[];
+  readonly leftOut: readonly string[];
+} {
   const leftOut: string[] = [];
   const url: string = redactTarget(draft.url, SECRET_PARAMETERS);
   if (url !== draft.url) leftOut.push("a part of the URL");
@@ -66,12 +77,12 @@ export function addressOf(draft: Draft): { readonly hash: string; readonly leftO
     return false;
   });
   const words = { ...draft, url, body: hidesBody ? "" : draft.body };
-  const query = [
+  const all = [
     ...WORDS.map((name) => [name, words[name]] as const),
     ...headers.map((line) => ["header", line] as const),
     ...assume.map(([name, value]) => ["assume", `${name}=${value}`] as const),
   ];
-  return { hash: hashOf("/explain", query), leftOut };
+  return { words: all, leftOut };
 }
 
 /** Whether a text has a parameter or property whose name is that of a secret: it may be a form or JSON. */
@@ -86,7 +97,10 @@ export function requestKey(draft: Draft): string {
 }
 
 /** The body of `POST /explain`. */
-export function questionOf({ method, url, headers, body, source, version, certificate, assume }: Draft): object {
+export function questionOf({ method, url, headers, body, source, version, certificate, assume }: Draft): {
+  readonly request: { readonly url: string };
+  readonly assume: Fields;
+} {
   const given = { method, body, source, version, certificate };
   const request = {
     url,
@@ -97,6 +111,13 @@ export function questionOf({ method, url, headers, body, source, version, certif
     ...Object.fromEntries(Object.entries(given).filter(([, value]) => value !== "")),
   };
   return { request, assume: Object.fromEntries([...assume].filter(([name]) => !name.startsWith(CONDITION))) };
+}
+
+/** The draft with the facts of a request. */
+export function draftOfRequest({ headers, ...facts }: Omit<WrittenRequest, "body">): Draft {
+  const { url, method = "", source = "", version = "", certificate = "" } = facts;
+  const lines = headers.map(([name, value]) => `${name}: ${value}`).join("\n");
+  return { ...EMPTY_DRAFT, url, method, headers: lines, source, version, certificate };
 }
 
 /** The place where one can ask what would happen to such a request; undefined for connections and sessions. */

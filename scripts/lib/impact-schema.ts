@@ -1,7 +1,8 @@
 import type { PreviewProblem } from "../../src/admin/client/controller-client.ts";
 import type { KeptPreview } from "../../src/cli/cluster/preview.ts";
 import type { ChangeClass } from "../../src/impact/difference.ts";
-import type { Change, Decided, Example, Impact, Tally } from "../../src/impact/impact.ts";
+import type { Example } from "../../src/impact/example.ts";
+import type { Change, Decided, Impact, Tally } from "../../src/impact/impact.ts";
 import { formatSchema, type JsonSchema } from "./config-schema.ts";
 import { type Docs, objectOf, type Words } from "./described-schema.ts";
 
@@ -47,6 +48,11 @@ const example: Docs<Example> = {
   method: { schema: text, text: "of the request" },
   authority: { schema: text, text: "the host, with its port if it has one" },
   target: { schema: text, text: "path and query; secret values are redacted" },
+  request: {
+    schema: { type: "object" },
+    text: "the sample as `request` of a question to POST /explain, without a body; absent if it is long, or the head of a tunnel",
+    optional: true,
+  },
 };
 
 const change: Docs<Change> = {

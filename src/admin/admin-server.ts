@@ -5,7 +5,7 @@ import type { OwnSockets } from "../base/own-sockets.ts";
 import { AdminBadRequest, type AdminPlane } from "./plane/plane.ts";
 import { ADMIN_ROUTES } from "./routes/all.ts";
 import type { AdminMethod, AdminRoute } from "./routes/route.ts";
-import { corsHeaders, Guard } from "./server/guard.ts";
+import { Guard } from "./server/guard.ts";
 import { type RunningServer, startHttpServer } from "./server/http-server.ts";
 import { type PlainReply, type Reply, textReply } from "./server/reply.ts";
 
@@ -33,24 +33,24 @@ export function startAdminServer(
   own: OwnSockets,
   allowedHosts: readonly string[] = [],
 ): Promise<RunningServer> {
-  const guard = new Guard(address, allowedHosts);
+  const guard = new Guard(address, allowedHosts, plane.permits.browserOrigins);
   return startHttpServer(address, {
     name: "admin",
     setting: "adminAddr",
     log,
     own,
-    headers: adminHeaders,
+    headers: (request) => adminHeaders(guard, request),
     handle: (request, signal) => guard.check(request) ?? dispatch(plane, guard, request, signal),
   });
 }
 
 /** Headers of every response: browsers must not sniff its type, cache it, or let other sites embed it. */
-export function adminHeaders(request: IncomingMessage): Readonly<Record<string, string>> {
+export function adminHeaders(guard: Guard, request: IncomingMessage): Readonly<Record<string, string>> {
   return {
     "x-content-type-options": "nosniff",
     "cross-origin-resource-policy": "same-origin",
     "cache-control": "no-store",
-    ...corsHeaders(request),
+    ...guard.corsHeaders(request),
   };
 }
 
@@ -77,7 +77,8 @@ export async function dispatchTo<Plane>(
   const named = routes.get(path);
   const route = named ?? (cut > 1 && cut < path.length ? routes.get(path.slice(0, cut)) : undefined);
   if (route === undefined) return textReply(404, `no such endpoint: ${path}; GET / lists all\n`);
-  if (request.method === "OPTIONS" && "access-control-allow-origin" in corsHeaders(request)) return textReply(204, "");
+  if (request.method === "OPTIONS" && "access-control-allow-origin" in guard.corsHeaders(request))
+    return textReply(204, "");
   const method = route.methods.find((known) => known === request.method);
   if (method === undefined) return route.otherMethod ?? methodNotAllowed(path, route.methods);
   const refused = method === "GET" || route.onlyReads ? undefined : guard.refuseChange(request);

@@ -19,7 +19,7 @@ export function startInternalServer(
   own: OwnSockets,
 ): Promise<RunningServer> {
   const address = { type: "unix", path } as const;
-  const guard = new Guard(address, []);
+  const guard = new Guard(address, [], plane.permits.browserOrigins);
   return startHttpServer(address, {
     name: "internal",
     setting: "TMPDIR",
@@ -27,7 +27,7 @@ export function startInternalServer(
     log,
     own,
     // A kept connection could close while the next request is on its way, and the gateway must not replay a POST.
-    headers: (request) => ({ ...adminHeaders(request), connection: "close" }),
+    headers: (request) => ({ ...adminHeaders(guard, request), connection: "close" }),
     handle: async (request, signal) =>
       guard.check(request) ?? (await metricsReply(plane, request)) ?? dispatch(plane, guard, request, signal),
   });

@@ -6,7 +6,8 @@ import { DYN, formatType, type Type } from "./environment/types.ts";
 import { CEL_EXAMPLES } from "./examples.ts";
 import { FUNCTIONS } from "./functions/functions.ts";
 import { MACROS } from "./syntax/macros.ts";
-import { type Scope, VARIABLES } from "./variables/variables.ts";
+import type { Scope } from "./variables/scopes.ts";
+import { VARIABLES } from "./variables/variables.ts";
 
 /** What an expression in a scope can use. */
 export interface Catalog {

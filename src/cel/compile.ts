@@ -27,7 +27,8 @@ import { endBudget, startBudget } from "./values/budget.ts";
 import { Failure, fail } from "./values/failure.ts";
 import type { CelValue } from "./values/types.ts";
 import { readsOf } from "./variables/reads.ts";
-import { type Scope, VARIABLES } from "./variables/variables.ts";
+import type { Scope } from "./variables/scopes.ts";
+import { VARIABLES } from "./variables/variables.ts";
 
 const MAX_LENGTH = 4096;
 

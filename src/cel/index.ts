@@ -29,4 +29,4 @@ export { type Failure, type Need, unknown } from "./values/failure.ts";
 export { headerText } from "./values/headers.ts";
 export { held } from "./values/held.ts";
 export { CelDuration, CelSecret, CelTimestamp, type CelValue } from "./values/types.ts";
-export { isScope, SCOPES, type Scope } from "./variables/variables.ts";
+export { isScope, SCOPES, type Scope } from "./variables/scopes.ts";

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { z } from "zod";
+import { appRoot } from "../base/app-root.ts";
 import { settings } from "../translation/schema/settings.ts";
 import { loadConfig } from "./load.ts";
 import { restartRequired, type Settings, writtenStartOnly } from "./settings.ts";
@@ -9,7 +10,7 @@ import { restartRequired, type Settings, writtenStartOnly } from "./settings.ts"
 const OTHER = {
   enableIpv6: false,
   dns: { lookupFamily: "V6Only", denyDomains: ["cluster.local"], denyNetworks: ["10.0.0.0/8"] },
-  admin: { reveal: false, quit: false },
+  admin: { reveal: false, quit: false, browserOrigins: [] },
   ui: { enabled: false },
   adminAddr: "127.0.0.1:1",
   statsAddr: "127.0.0.1:2",
@@ -83,4 +84,11 @@ test("only fields that are written count", () => {
   assert.deepEqual(writtenStartOnly({ config: { customFunctions: "", logging: { level: "info" } } }), [
     "config.logging.level",
   ]);
+});
+
+test("pages of the backend behind the quickstart, which serves on an origin that is admitted by default, are not admitted", () => {
+  const loaded = loadConfig({ kind: "file", path: `${appRoot}examples/quickstart.yaml` }, {});
+  assert.ok(loaded.ok);
+  assert.ok(settingsOf({}).admin.browserOrigins.includes("http://localhost:3000"));
+  assert.deepEqual(loaded.config.admin.browserOrigins, []);
 });

@@ -85,6 +85,8 @@ interface AdminPermissions {
   readonly reveal: boolean;
   /** Shut the gateway down. */
   readonly quit: boolean;
+  /** Origins of web pages that may read answers, besides the server's own. */
+  readonly browserOrigins: readonly string[];
 }
 
 /** The controller of a proxy, and the proxy's identity. */
@@ -305,6 +307,7 @@ const START_ONLY: Readonly<Record<string, (settings: Settings) => unknown>> = {
   adminAddr: (settings) => settings.adminAddr,
   "admin.reveal": (settings) => settings.admin.reveal,
   "admin.quit": (settings) => settings.admin.quit,
+  "admin.browserOrigins": (settings) => settings.admin.browserOrigins,
   "ui.enabled": (settings) => settings.ui.enabled,
   statsAddr: (settings) => settings.statsAddr,
   readinessAddr: (settings) => settings.readinessAddr,

@@ -118,13 +118,13 @@ export function startControllerAdmin(
   log: Logger,
   own: OwnSockets,
 ): Promise<RunningServer> {
-  const guard = new Guard(address, []);
+  const guard = new Guard(address);
   return startHttpServer(address, {
     name: "admin",
     setting: "the admin port",
     log,
     own,
-    headers: adminHeaders,
+    headers: (request) => adminHeaders(guard, request),
     handle: (request, signal) => guard.check(request) ?? dispatchTo(BY_PATH, plane, guard, request, signal),
   });
 }

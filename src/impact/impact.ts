@@ -7,6 +7,7 @@ import type { Rehearsal } from "../rehearsal/rehearsal.ts";
 import { headOf } from "../rehearsal/sampled-head.ts";
 import type { Equality } from "../rehearsal/unknown-facts.ts";
 import { type ChangeClass, type Difference, differencesOf } from "./difference.ts";
+import { type Example, exampleOf } from "./example.ts";
 
 /** Numbers of requests, and of the samples that stand for them. */
 export interface Tally {
@@ -54,16 +55,6 @@ export interface Decided {
   readonly origin?: Origin;
 }
 
-/** A sample. */
-export interface Example {
-  /** ISO 8601. */
-  readonly time: string;
-  readonly method: string;
-  readonly authority: string;
-  /** Secret values are redacted. */
-  readonly target: string;
-}
-
 /** A configuration whose decisions are compared. */
 interface ImpactSide {
   readonly rehearsal: Rehearsal;
@@ -91,7 +82,7 @@ export async function impactOf(
   { digestOf }: ImpactOptions = {},
 ): Promise<Impact> {
   const equality: Equality = { numbers: new Map(), ...(digestOf !== undefined && { digestOf }) };
-  const counts = new Counts();
+  const counts = new Counts(new Map(before.rehearsal.binds.map(({ key, port }) => [key, port])));
   const weights = new EvenWeights(counts);
   let seen = 0;
   for (const sample of samples) {
@@ -163,6 +154,8 @@ interface Group {
 }
 
 class Counts {
+  /** Where binds listen, by their keys. */
+  readonly #ports: ReadonlyMap<string, number>;
   readonly #all = nothing();
   readonly #classes: Record<ChangeClass | "unchanged", Counted<Tally>> = {
     granted: nothing(),
@@ -177,6 +170,10 @@ class Counts {
   };
   readonly #groups = new Map<string, Group>();
   #isFull = false;
+
+  constructor(ports: ReadonlyMap<string, number>) {
+    this.#ports = ports;
+  }
 
   add(sample: SampledRequest, weight: number, differences: readonly Difference[]): void {
     count(this.#all, weight);
@@ -205,7 +202,7 @@ class Counts {
     }
     count(group.tally, weight * sum(same));
     if (group.examples.length < MAX_EXAMPLES && !group.examples.some((each) => isAlike(each, sample)))
-      group.examples.push(exampleOf(sample));
+      group.examples.push(exampleOf(sample, this.#ports.get(sample.bind)));
   }
 
   impact(before: Locate | undefined, after: Locate | undefined): Impact {
@@ -266,8 +263,4 @@ function decidedOf(
 /** They look the same without their times. */
 function isAlike(example: Example, { method, authority, target }: SampledRequest): boolean {
   return example.method === method && example.authority === authority && example.target === target;
-}
-
-function exampleOf({ time, method, authority, target }: SampledRequest): Example {
-  return { time, method, authority, target };
 }

@@ -1,11 +1,13 @@
-import { useSignal } from "@preact/signals";
+import { signal, useSignal } from "@preact/signals";
 import type { TargetedEvent, VNode } from "preact";
 import type { ChangeClass } from "../../src/impact/difference.ts";
-import type { Change, Example } from "../../src/impact/impact.ts";
+import type { Example } from "../../src/impact/example.ts";
+import type { Change } from "../../src/impact/impact.ts";
 import { about, changeText, partText, WORST_FIRST } from "../../src/impact/impact-text.ts";
 import type { GatewayImpact } from "../../src/impact/merge.ts";
+import type { ExplainedOutcome } from "../../src/rehearsal/explanation.ts";
 import { useAnswer } from "../answer.ts";
-import { addressOf, EMPTY_DRAFT, questionOf } from "../explain-question.ts";
+import { addressOf, draftOfRequest } from "../explain-question.ts";
 import { Outcome } from "../parts/outcome.tsx";
 import { Problem } from "../parts/problem.tsx";
 
@@ -32,26 +34,32 @@ interface Candidate {
   readonly name: string;
   /** A duration such as `1h`; empty: all samples. */
   readonly last: string;
+  /** From 1 on: the same text may have another answer by now. */
+  readonly times: number;
 }
+
+/** What is in the form and what was asked last: they are there again when somebody comes back from an example. Nothing is stored. */
+const typed = signal("");
+/** Of the file that the text comes from; empty: it was typed or pasted. */
+const file = signal("");
+const asked = signal<Candidate | undefined>(undefined);
 
 /** What a new configuration would do to the requests that the gateway has got. */
 export function Impact(): VNode {
-  const text = useSignal("");
-  const name = useSignal("");
   const mistake = useSignal("");
-  const asked = useSignal<Candidate | undefined>(undefined);
-  const read = async (file: File | undefined): Promise<void> => {
-    if (file === undefined) return;
-    mistake.value = await mistakeIn(file);
+  const read = async (chosen: File | undefined): Promise<void> => {
+    if (chosen === undefined) return;
+    mistake.value = await mistakeIn(chosen);
     if (mistake.value !== "") return;
-    text.value = await file.text();
-    name.value = file.name;
+    typed.value = await chosen.text();
+    file.value = chosen.name;
   };
   const submit = (event: TargetedEvent<HTMLFormElement>): void => {
     event.preventDefault();
     const last = String(new FormData(event.currentTarget).get("last")).trim();
-    mistake.value = text.value.trim() === "" ? "There is no text yet: paste a configuration, or choose its file." : "";
-    if (mistake.value === "") asked.value = { text: text.value, name: name.value, last };
+    mistake.value = typed.value.trim() === "" ? "There is no text yet: paste a configuration, or choose its file." : "";
+    const times = (asked.value?.times ?? 0) + 1;
+    if (mistake.value === "") asked.value = { text: typed.value, name: file.value, last, times };
   };
   return (
     <>
@@ -61,8 +69,11 @@ export function Impact(): VNode {
         onSubmit={submit}
         onDragOver={(event) => event.preventDefault()}
         onDrop={(event) => {
+          const [dropped] = event.dataTransfer?.files ?? [];
+          // The browser itself inserts a text that is dropped.
+          if (dropped === undefined) return;
           event.preventDefault();
-          void read(event.dataTransfer?.files[0]);
+          void read(dropped);
         }}
       >
         <textarea
@@ -71,10 +82,10 @@ export function Impact(): VNode {
           placeholder="Paste a configuration, or drop its file here"
           rows={10}
           spellcheck={false}
-          value={text}
+          value={typed}
           onInput={({ currentTarget }) => {
-            text.value = currentTarget.value;
-            name.value = "";
+            typed.value = currentTarget.value;
+            file.value = "";
           }}
         />
         <div class="tools">
@@ -82,10 +93,15 @@ export function Impact(): VNode {
             type="file"
             aria-label="File with the new configuration"
             accept=".yaml,.yml,.json,text/*"
+            onClick={({ currentTarget }) => {
+              // A file that has changed can be chosen again.
+              currentTarget.value = "";
+            }}
             onChange={({ currentTarget }) => void read(currentTarget.files?.[0])}
           />
           <label htmlFor="impact-last">
-            requests of the last <input id="impact-last" name="last" placeholder="1h" size={5} />
+            requests of the last{" "}
+            <input id="impact-last" name="last" placeholder="1h" size={5} defaultValue={asked.value?.last} />
           </label>
           <button type="submit">Compare</button>
           <span class="quiet">Nothing is applied. The text stays in this page and the gateway.</span>
@@ -110,8 +126,8 @@ async function mistakeIn(file: File): Promise<string> {
 }
 
 function Answer({ candidate }: { readonly candidate: Candidate }): VNode {
-  const { text, name, last } = candidate;
-  const { answer, problem } = useAnswer("/impact", { body: text, query: { name, last } }, JSON.stringify(candidate));
+  const { text, name, last, times } = candidate;
+  const { answer, problem } = useAnswer("/impact", { body: text, query: { name, last } }, String(times));
   if (problem !== undefined)
     return (
       <div class="mono">
@@ -188,53 +204,63 @@ interface ExampleProps {
 /** A sampled request; opened, what both configurations do with it. */
 function ExampleItem({ example, candidate }: ExampleProps): VNode {
   const isOpen = useSignal(false);
-  const { method, authority, target, time } = example;
+  const { method, authority, target, time, request } = example;
   return (
-    <details onToggle={({ currentTarget }) => (isOpen.value = currentTarget.open)}>
+    <details
+      onToggle={({ currentTarget }) => {
+        isOpen.value = currentTarget.open;
+      }}
+    >
       <summary class="mono">
         {method} {authority}
         {target} <span class="quiet">{time}</span>
       </summary>
-      {isOpen.value ? <BothOutcomes example={example} candidate={candidate} /> : null}
+      {isOpen.value && request === undefined ? (
+        <p class="quiet">The sample is too long to be explained here, or begins a tunnel.</p>
+      ) : null}
+      {isOpen.value && request !== undefined ? <BothOutcomes request={request} candidate={candidate} /> : null}
     </details>
   );
 }
 
-/** Now, and with the new configuration. */
-function BothOutcomes({ example, candidate }: ExampleProps): VNode {
-  const { method, authority, target } = example;
-  const draft = { ...EMPTY_DRAFT, method, url: `http://${authority}${target}` };
-  const question = questionOf(draft);
-  const { text: config, name } = candidate;
-  const next = { ...question, config, ...(name !== "" && { configName: name }) };
-  const now = useAnswer("/explain", { body: question }, "");
-  const then = useAnswer("/explain", { body: next }, "");
+interface BothOutcomesProps {
+  readonly request: NonNullable<Example["request"]>;
+  readonly candidate: Candidate;
+}
+
+/** What happens to a request now, and with the new configuration. */
+function BothOutcomes({ request, candidate }: BothOutcomesProps): VNode {
+  const { text: config, name, times } = candidate;
+  const next = { request, config, ...(name !== "" && { configName: name }) };
+  const now = useAnswer("/explain", { body: { request } }, String(times));
+  const then = useAnswer("/explain", { body: next }, String(times));
+  const before = now.answer?.outcomes ?? [];
   return (
     <>
       <p class="quiet">
-        The sample's header fields and body are not part of this; what depends on them may differ.{" "}
-        <a href={addressOf(draft).hash}>Add what matters</a>
+        Samples have no body, and no secrets. <a href={addressOf(draftOfRequest(request)).hash}>What if it had …</a>
       </p>
       <div class="outcomes">
-        {(
-          [
-            ["Now", now],
-            ["With the new configuration", then],
-          ] as const
-        ).map(([title, { answer, problem }]) => (
-          <section key={title} aria-label={title}>
-            <strong>{title}</strong>
-            <Problem problem={problem} />
-            {answer?.outcomes.map((outcome, index) => (
-              <Outcome
-                key={index}
-                outcome={outcome}
-                before={title === "Now" ? undefined : now.answer?.outcomes[index]}
-              />
-            ))}
-          </section>
-        ))}
+        <section aria-label="Now">
+          <strong>Now</strong>
+          <Problem problem={now.problem} />
+          {before.map((outcome, index) => (
+            <Outcome key={index} outcome={outcome} before={undefined} />
+          ))}
+        </section>
+        <section aria-label="With the new configuration">
+          <strong>With the new configuration</strong>
+          <Problem problem={then.problem} />
+          {then.answer?.outcomes.map((outcome, index) => (
+            <Outcome key={index} outcome={outcome} before={alikeOf(outcome, before) ?? before[index]} />
+          ))}
+        </section>
       </div>
     </>
   );
+}
+
+/** The outcome that was given the same. */
+function alikeOf({ given }: ExplainedOutcome, outcomes: readonly ExplainedOutcome[]): ExplainedOutcome | undefined {
+  return outcomes.find((each) => JSON.stringify(each.given) === JSON.stringify(given));
 }

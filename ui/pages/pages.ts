@@ -9,6 +9,7 @@ import { Backends } from "./backends.tsx";
 import { Config } from "./config.tsx";
 import { Doc, Docs } from "./docs.tsx";
 import { Explain } from "./explain.tsx";
+import { Expression } from "./expression.tsx";
 import { Impact } from "./impact.tsx";
 import { Overview } from "./overview.tsx";
 import { Policies, Policy } from "./policies.tsx";
@@ -49,6 +50,7 @@ export const PAGES: readonly Page[] = [
   { path: "/backends", name: "Backends", full: true, show: Backends },
   { path: "/backends/", show: Backend },
   { path: "/explain", name: "What if", show: Explain },
+  { path: "/expression", name: "Expression", show: Expression },
   { path: "/impact", name: "Impact", show: Impact },
   { path: "/config", name: "Configuration", full: true, show: Config },
   { path: "/policies", name: "Policies", show: Policies },

@@ -7,6 +7,7 @@ import { durationText } from "../../src/report/recorded.ts";
 import { type AskError, ask } from "../ask.ts";
 import { withTerm } from "../filter.ts";
 import { Problem } from "../parts/problem.tsx";
+import { WhichRoute } from "../parts/which-route.tsx";
 import { agoText } from "../parts/words.ts";
 import { hashOf, routeHash } from "../place.ts";
 import { usePoll } from "../poll.ts";
@@ -43,6 +44,7 @@ export function Routes({ place: { query } }: PageProps): VNode {
   return (
     <>
       <h1 class="hidden">Routes</h1>
+      <WhichRoute />
       <search class="tools">
         <input
           type="search"

@@ -105,7 +105,12 @@ export interface AdminPlane {
   shutdown(): void;
   readonly version: string;
   /** `config.admin`: what clients may do besides reading; `config.ui`: whether there is a web view. */
-  readonly permits: { readonly reveal: boolean; readonly quit: boolean; readonly ui: boolean };
+  readonly permits: {
+    readonly reveal: boolean;
+    readonly quit: boolean;
+    readonly browserOrigins: readonly string[];
+    readonly ui: boolean;
+  };
 }
 
 /** A configuration, and the samples by which to judge it. */

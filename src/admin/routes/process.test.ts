@@ -20,7 +20,7 @@ test("the shutdown begins after the response", async () => {
 
 test("requests that config.admin does not allow get 403 and have no effect", async () => {
   const plane = new TestPlane();
-  plane.permits = { reveal: false, quit: false, ui: true };
+  plane.permits = { ...plane.permits, reveal: false, quit: false };
   const server = await startAdminServer(plane, { type: "socket", host: "127.0.0.1", port: 0 }, plane.log, unguarded());
   const ask = async (path: string): Promise<[number, string]> => {
     const { status, body } = parseResponse(await exchangeRaw(server.addresses[0] ?? "", head("POST", path)));

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { exchangeRaw, head, parseResponse } from "../../../test/helpers/admin/raw-request.ts";
 import { TestAdmin } from "../../../test/helpers/admin/test-admin.ts";
+import { TestPlane } from "../../../test/helpers/admin/test-plane.ts";
 import { unguarded } from "../../net/testing/egress.ts";
 import { startAdminServer } from "../admin-server.ts";
 
@@ -67,9 +68,9 @@ test("pages of other sites are rejected, those of this machine are not", async (
   assert.equal((await admin.ask("GET", "/", [...embedded, "sec-fetch-mode: navigate"])).status, 200);
 });
 
-test("the known web UIs get CORS headers, also for preflights and errors", async () => {
-  for (const origin of ["http://localhost:3000", "http://localhost:19000"]) {
-    const fields = ["host: localhost", `origin: ${origin}`];
+test("pages of admitted origins get CORS headers, also for preflights and errors", async () => {
+  for (const origin of plane.permits.browserOrigins) {
+    const fields = ["host: localhost", `origin: ${origin}`, "sec-fetch-site: cross-site", "sec-fetch-mode: cors"];
     const preflight = await admin.ask("OPTIONS", "/logging", [...fields, "access-control-request-method: POST"]);
     assert.equal(preflight.status, 204);
     for (const answer of [preflight, await admin.ask("GET", "/nothing", fields)]) {
@@ -87,6 +88,29 @@ async function tokenFor(origin: string, host = "localhost:15000", asked = admin)
   return token;
 }
 
+test("without admitted origins no page of another origin can read an answer", async () => {
+  const strict = await startAdminServer(
+    Object.assign(new TestPlane(), { permits: { ...plane.permits, browserOrigins: [] } }),
+    { type: "socket", host: "127.0.0.1", port: 0 },
+    plane.log,
+    unguarded(),
+  );
+  try {
+    const send = async (method: string, origin: string): Promise<ReturnType<typeof parseResponse>> =>
+      parseResponse(
+        await exchangeRaw(
+          strict.addresses[0] ?? "",
+          head(method, "/requests", ["host: localhost", `origin: ${origin}`]),
+        ),
+      );
+    for (const method of ["GET", "OPTIONS"])
+      assert.doesNotMatch((await send(method, "http://localhost:3000")).head, /access-control/i);
+    assert.equal((await send("GET", "https://console.example")).status, 403);
+  } finally {
+    await strict.close();
+  }
+});
+
 test("the server's own page changes something with its token, and only with that", async () => {
   const own = "http://localhost:15000";
   const set = async (...fields: readonly string[]): Promise<number> =>
@@ -101,7 +125,7 @@ test("the server's own page changes something with its token, and only with that
   // Those that may read, or only ask, get no token and cannot use the one of another page.
   for (const origin of [
     "http://localhost:3000",
-    "http://localhost:19000",
+    "https://console.example",
     "http://localhost:8080",
     "http://127.0.0.1:15000",
   ]) {

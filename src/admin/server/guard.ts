@@ -10,9 +10,6 @@ const LOOPBACK = new BlockList();
 LOOPBACK.addSubnet("127.0.0.0", 8);
 LOOPBACK.addAddress("::1", "ipv6");
 
-/** Origins of web UIs under development, which may read responses. */
-const CORS_ORIGINS = new Set(["http://localhost:3000", "http://localhost:19000"]);
-
 /**
  * Rejects requests that a malicious web page makes a browser send: for another host name (DNS rebinding), from another site's
  * page (cross-site request forgery), or embedded in one.
@@ -21,11 +18,16 @@ export class Guard {
   readonly #anyHost: boolean;
   readonly #anyAddress: boolean;
   readonly #names: ReadonlySet<string>;
+  readonly #browserOrigins: ReadonlySet<string>;
   /** Makes the tokens of pages; new with each start. */
   readonly #key = randomBytes(32);
 
-  /** @param allowedHosts host names, besides localhost, that clients may use for the server */
-  constructor(address: ListenAddress, allowedHosts: readonly string[]) {
+  /**
+   * @param allowedHosts host names, besides localhost, that clients may use for the server
+   * @param browserOrigins origins of pages that may read responses, besides the server's own
+   */
+  constructor(address: ListenAddress, allowedHosts: readonly string[] = [], browserOrigins: readonly string[] = []) {
+    this.#browserOrigins = new Set(browserOrigins);
     // Web pages cannot reach a unix socket, and its clients send arbitrary host names.
     this.#anyHost = address.type === "unix";
     this.#anyAddress = address.type === "socket" && !isLoopback(address.host);
@@ -34,7 +36,7 @@ export class Guard {
 
   /** The response to a request that must be rejected, otherwise undefined. */
   check(request: IncomingMessage): PlainReply | undefined {
-    return this.#checkHost(request) ?? checkOrigin(request) ?? checkFetchSite(request);
+    return this.#checkHost(request) ?? this.#checkOrigin(request) ?? this.#checkFetchSite(request);
   }
 
   /**
@@ -64,6 +66,33 @@ export class Guard {
     );
   }
 
+  /** CORS headers that let a page of an admitted origin read the response; none for other clients. */
+  corsHeaders({ headers: { origin } }: IncomingMessage): Readonly<Record<string, string>> {
+    if (origin === undefined || !this.#browserOrigins.has(origin)) return {};
+    return {
+      "access-control-allow-origin": origin,
+      "access-control-allow-methods": "GET, POST",
+      "access-control-allow-headers": "content-type",
+      vary: "Origin",
+    };
+  }
+
+  #checkOrigin(request: IncomingMessage): PlainReply | undefined {
+    const { origin } = request.headers;
+    if (origin === undefined || isOwn(origin, request) || this.#browserOrigins.has(origin)) return undefined;
+    const host = hostname(webUrl(origin)?.host ?? "");
+    if (host !== undefined && (host === "localhost" || isLoopback(host))) return undefined;
+    return textReply(403, `origin ${JSON.stringify(origin)} is not allowed: only pages of this machine may call\n`);
+  }
+
+  /** Requests for images and scripts carry no Origin, but browsers set Sec-Fetch-Site. Following a link is allowed. */
+  #checkFetchSite({ headers }: IncomingMessage): PlainReply | undefined {
+    const { origin = "" } = headers;
+    if (headers["sec-fetch-site"] !== "cross-site" || headers["sec-fetch-mode"] === "navigate") return undefined;
+    if (this.#browserOrigins.has(origin)) return undefined;
+    return textReply(403, "pages of other sites may not embed the admin server\n");
+  }
+
   #checkHost(request: IncomingMessage): PlainReply | undefined {
     const fields = request.headersDistinct.host ?? [];
     const [host = ""] = fields;
@@ -82,18 +111,6 @@ export class Guard {
   }
 }
 
-/** CORS headers that let a page of an allowed origin read the response; none for other clients. */
-export function corsHeaders(request: IncomingMessage): Readonly<Record<string, string>> {
-  const { origin } = request.headers;
-  if (origin === undefined || !CORS_ORIGINS.has(origin)) return {};
-  return {
-    "access-control-allow-origin": origin,
-    "access-control-allow-methods": "GET, POST",
-    "access-control-allow-headers": "content-type",
-    vary: "Origin",
-  };
-}
-
 /** Whether a page comes from this server, by a name that `Guard` has allowed, also behind a route with `internal`. */
 function isOwn(origin: string, { headers: { host = "" } }: IncomingMessage): boolean {
   const url = webUrl(origin);
@@ -103,21 +120,6 @@ function isOwn(origin: string, { headers: { host = "" } }: IncomingMessage): boo
 function webUrl(origin: string): URL | undefined {
   const url = URL.parse(origin);
   return url?.protocol === "http:" || url?.protocol === "https:" ? url : undefined;
-}
-
-function checkOrigin(request: IncomingMessage): PlainReply | undefined {
-  const { origin } = request.headers;
-  if (origin === undefined || isOwn(origin, request)) return undefined;
-  const host = hostname(webUrl(origin)?.host ?? "");
-  if (host !== undefined && (host === "localhost" || isLoopback(host))) return undefined;
-  return textReply(403, `origin ${JSON.stringify(origin)} is not allowed: only pages of this machine may call\n`);
-}
-
-/** Requests for images and scripts carry no Origin, but browsers set Sec-Fetch-Site. Following a link is allowed. */
-function checkFetchSite(request: IncomingMessage): PlainReply | undefined {
-  if (request.headers["sec-fetch-site"] !== "cross-site" || request.headers["sec-fetch-mode"] === "navigate")
-    return undefined;
-  return textReply(403, "pages of other sites may not embed the admin server\n");
 }
 
 /** The lower-case host of `host[:port]` without brackets; undefined when it is malformed. */

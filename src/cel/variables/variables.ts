@@ -5,6 +5,7 @@ import { BYTES, DURATION, DYN, INT, list, map, record, STRING, TIMESTAMP, type T
 import { fromData } from "../values/access.ts";
 import { HeadersView } from "../values/headers.ts";
 import { CelDuration, CelMapLike, CelTimestamp, type CelValue } from "../values/types.ts";
+import type { Scope } from "./scopes.ts";
 
 /** A value is text, a list when the field is repeated, or bytes when it is not UTF-8. */
 const HEADERS = map(STRING, DYN);
@@ -110,28 +111,6 @@ const RECORD = {
   duration: { type: DURATION, read: (a) => a.record && CelDuration.fromMilliseconds(a.record.duration) },
   attempts: { type: INT, read: (a) => a.record && BigInt(a.record.attempts) },
 } satisfies Readonly<Record<string, Variable>>;
-
-/**
- * The variables that an expression can use. `arrival`: the request alone, for filters of traces; `network`: the connection;
- * `networkResponse`: connection and response; `request`: request, connection and results of earlier policies; `response`: all of
- * that and the response; `record`: what the recorder knows about a finished request. A name out of scope is an error when the expression
- * is compiled (docs/expressions.md#variables).
- */
-export type Scope = "arrival" | "network" | "networkResponse" | "request" | "response" | "record";
-
-/** What expressions of each scope are for. */
-export const SCOPES: Readonly<Record<Scope, string>> = {
-  request: "policies that act on requests",
-  response: "policies that act on responses, access log, metrics",
-  record: "where, over recorded requests",
-  arrival: "the filter of a trace",
-  network: "policies of connections",
-  networkResponse: "the access log of connections",
-};
-
-export function isScope(name: string): name is Scope {
-  return Object.hasOwn(SCOPES, name);
-}
 
 const NETWORK = { source, destination, env: plain("env", { podName: DYN, namespace: DYN, gateway: DYN }) };
 const REQUEST = {

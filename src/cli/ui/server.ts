@@ -92,7 +92,7 @@ const ROUTES = routesByPath<ViewSource>([
  * @throws Error if no port can be used
  */
 export async function serveView(source: ViewSource, { port, secret }: ViewAddress, log: Logger): Promise<RunningView> {
-  const guard = new Guard({ type: "localhost", port }, []);
+  const guard = new Guard({ type: "localhost", port });
   const own = new OwnSockets();
   // A gateway closes connections of its own to its servers; this process has none to lead back here.
   own.guarded = false;
@@ -112,7 +112,14 @@ export async function serveView(source: ViewSource, { port, secret }: ViewAddres
     return dispatchTo(ROUTES, source, guard, request, signal);
   };
   const listen = (address: ListenAddress) =>
-    startHttpServer(address, { name: "web view", setting: "the port", log, own, headers: adminHeaders, handle });
+    startHttpServer(address, {
+      name: "web view",
+      setting: "the port",
+      log,
+      own,
+      headers: (request) => adminHeaders(guard, request),
+      handle,
+    });
   const server = await listen({ type: "localhost", port }).catch((error: unknown) => {
     if (!(error instanceof Error) || codeOf(error.cause) !== "EADDRINUSE") throw error;
     return listen({ type: "localhost", port: 0 });

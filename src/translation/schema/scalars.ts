@@ -49,6 +49,14 @@ export const network = z
   })
   .meta({ title: "network", description: "IP address, or network in CIDR notation." });
 
+/** As browsers send it in `Origin`. */
+export const webOrigin = z
+  .string()
+  .refine((text) => /^https?:/.test(text) && URL.parse(text)?.origin === text, {
+    message: "not an origin; write scheme, host and port as browsers do, such as http://localhost:3000",
+  })
+  .meta({ title: "origin", description: "Origin of web pages, such as `http://localhost:3000`." });
+
 /** A header that the gateway may set in every request. */
 export const requestIdHeader = z
   .string()

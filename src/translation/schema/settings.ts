@@ -5,7 +5,7 @@ import { duration } from "../../policies/schema/fields.ts";
 import { compileLabel, wrongLabelName } from "../../telemetry/custom-labels.ts";
 import { MAX_CUSTOM_SERIES } from "../../telemetry/metrics.ts";
 import { keepalives } from "./frontend.ts";
-import { listenAddress, network } from "./scalars.ts";
+import { listenAddress, network, webOrigin } from "./scalars.ts";
 import { formerAccessLog, formerTracing } from "./telemetry.ts";
 
 const MAX_LABELS = 16;
@@ -82,6 +82,12 @@ export const settings = z
           .boolean()
           .default(true)
           .describe("Whether `POST /quitquitquit` shuts the gateway down. false: it gets 403."),
+        browserOrigins: z
+          .array(webOrigin)
+          .default(["http://localhost:3000", "http://localhost:19000"])
+          .describe(
+            "Origins of other web pages that may read answers of the admin API (CORS); they change nothing. If the gateway serves on one of them, pages of its backends can read what it has recorded: set `[]`.",
+          ),
       })
       .prefault({})
       .describe("What clients of the admin API may do, through the admin server and through `internal` backends."),

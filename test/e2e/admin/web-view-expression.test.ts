@@ -1,7 +1,9 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
+import { AdminClient } from "../../../src/admin/client/client.ts";
 import type { Page } from "../../helpers/chromium.ts";
 import { TestGateway } from "../../helpers/gateway.ts";
+import { until as recorded } from "../../helpers/until.ts";
 import { inChromium, look, press, shows, until, violations } from "../../helpers/web-view.ts";
 
 let gateway: TestGateway;
@@ -71,4 +73,59 @@ test("the filter of requests offers the names of records, for the keyboard alone
     String(await page.evaluate(`document.getElementById(${FIELD}.getAttribute('aria-describedby')).textContent`)),
     /unknown variable duratio; did you mean duration\?/,
   );
+});
+
+test("the bench shows the value of every part while one types, and keeps it in the address", async (t) => {
+  const url = encodeURIComponent("http://shop.example/cart?token=s3cr3t");
+  const page = await open(t, `${gateway.url("admin")}/ui/#/expression?url=${url}&header=x-role%3A%20admin`);
+  if (page === undefined) return;
+  await shows(page, "(string): bool");
+  const rows =
+    "[...document.querySelectorAll('tbody tr')].map((row) => [...row.cells].map((cell) => cell.textContent).join(' | '))";
+  await type(page, 'request.path.startsWith("/c") && request.headers["x-role"] == "dev"');
+  await until(page, `${rows}.length === 5`);
+  assert.deepEqual(await page.evaluate(rows), [
+    'request.path.startsWith("/c") && request.headers["x-role"] == "dev" | false | bool',
+    'request.path.startsWith("/c") | true | bool',
+    'request.path | "/cart" | string',
+    'request.headers["x-role"] == "dev" | false | bool',
+    'request.headers["x-role"] | "admin" | string',
+  ]);
+  assert.match(String(await page.evaluate("location.hash")), /expression=request\.path\.starts.*url=.*%3Credacted%3E/);
+  for (const scheme of ["light", "dark"] as const)
+    for (const width of [400, 1600]) {
+      await look(page, scheme, width);
+      assert.deepEqual(await violations(page), []);
+      assert.equal(await page.evaluate("document.documentElement.scrollWidth > innerWidth"), false);
+    }
+  await type(page, " && jwt.sub == 'a'");
+  await page.evaluate("[...document.querySelectorAll('textarea')][0].focus()");
+  await type(page, "x-role: dev\n");
+  await shows(page, "not known: the variable jwt; write --assume");
+  // A mistake has its place, and what is offered instead.
+  await page.evaluate(`${FIELD}.focus()`);
+  await type(page, " && request.methd");
+  await until(page, "document.querySelector('pre')?.textContent.includes('did you mean method?')");
+  assert.match(String(await page.evaluate("document.querySelector('pre').textContent")), /\^ line 1, column 9\d/);
+  await look(page, "dark", 400);
+  assert.deepEqual(await violations(page), []);
+  await page.evaluate("document.querySelector('[type=search]').focus()");
+  await type(page, "bitshift");
+  await until(page, "document.querySelectorAll('.names dt').length === 2");
+});
+
+test("the bench evaluates a recorded request, and a link to it does the same", async (t) => {
+  assert.equal((await fetch(`http://127.0.0.1:${gateway.port()}/cart`)).status, 503);
+  const admin = new AdminClient(gateway.url("admin"));
+  const { worker, number } = await recorded(async () => (await admin.requests({ limit: 1 })).records[0]);
+  const words = new URLSearchParams({
+    expression: "failed(response.code)",
+    scope: "record",
+    id: `${worker}-${number}`,
+  });
+  const page = await open(t, `${gateway.url("admin")}/ui/#/expression?${words}`);
+  if (page === undefined) return;
+  await until(page, "document.querySelector('tbody')?.textContent.includes('response.code503')");
+  await page.evaluate("location.hash = '#/expression?expression=route&scope=record&id=0-99'");
+  await shows(page, "no record of the request");
 });

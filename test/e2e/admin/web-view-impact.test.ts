@@ -20,16 +20,17 @@ function configured(prefix: string): object {
   return { binds: [{ port: 0, listeners: [{ name: "web", routes }] }] };
 }
 
+/** The host has no port, as behind a load balancer that listens at the usual one. */
+function send(path: string): Promise<unknown> {
+  const fields = "host: shop.example\r\nx-canary: yes\r\ncookie: a=s3cret\r\nconnection: close";
+  return exchangeRaw(`127.0.0.1:${gateway.port()}`, `GET ${path} HTTP/1.1\r\n${fields}\r\n\r\n`);
+}
+
 before(async () => {
   await new Promise<void>((resolve) => backend.listen(0, "127.0.0.1", resolve));
   host = `127.0.0.1:${(backend.address() as AddressInfo).port}`;
   gateway = await TestGateway.start(configured("/admin"));
-  // With a host without a port: the new configuration does not listen where this gateway does.
-  for (const path of ["/cart", "/cart?token=s3cret", "/admin"])
-    await exchangeRaw(
-      `127.0.0.1:${gateway.port()}`,
-      `GET ${path} HTTP/1.1\r\nhost: shop.example\r\nconnection: close\r\n\r\n`,
-    );
+  for (const path of ["/cart", "/cart?token=s3cret", "/admin"]) await send(path);
 });
 after(async () => {
   await gateway.stop();
@@ -79,11 +80,25 @@ test("a dropped configuration: what it would change, with examples of before and
   const marked = await page.evaluate("[...document.querySelectorAll('.differs')].map((each) => each.textContent)");
   assert.match(String(marked), /403.*default\/closed/);
   assert.doesNotMatch(String(marked), /listener web/, "another place is no difference");
+  const explained = String(await page.evaluate("document.querySelector('.outcomes').textContent"));
+  assert.match(explained, /x-canary: yes/, "the sample's own fields are rehearsed");
   for (const scheme of ["light", "dark"] as const) {
     await look(page, scheme, 400);
     assert.equal(await page.evaluate("document.documentElement.scrollWidth > innerWidth"), false);
     assert.deepEqual(await violations(page), []);
   }
+
+  // What if the sample were another: the form has its facts. Back again, the text and the answer are still there.
+  await page.evaluate("document.querySelector('.changes details a').click()");
+  await until(page, "document.querySelector('[name=headers]')?.value.includes('x-canary: yes')");
+  await shows(page, "default/shop");
+  await page.evaluate("history.back()");
+  await shows(page, "Refused: 2 requests");
+  assert.match(String(await page.evaluate("document.querySelector('textarea').value")), /cart/);
+  // The same text is asked again, about what came since.
+  await send("/cart?again");
+  await page.evaluate(compare);
+  await shows(page, "Refused: 3 requests");
   assert.deepEqual(
     page.messages.filter((text) => !text.includes("400")),
     [],

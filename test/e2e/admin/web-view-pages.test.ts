@@ -23,6 +23,7 @@ const SHOWN: Readonly<Record<string, readonly [hash: string, text: string]>> = {
   "/explain": ["#/explain?url=http%3A%2F%2Fshop.example%2Fadmin%2Fsecret", "policy authorization"],
   "/impact": ["#/impact", "Nothing is applied"],
   "/routes": ["#/routes", "default/admin"],
+  "/routes/": [`#/routes/${encodeURIComponent("default/default/bind/0/web/default/admin")}`, "Policies in effect"],
   "/config": ["#/config?at=binds[0].listeners[0].routes[0]", "inlinePolicies"],
   "/policies": ["#/policies", "authorization"],
   "/policies/": ["#/policies/authorization", "rules"],

@@ -5,8 +5,9 @@ import { after, before, test } from "node:test";
 import { TestGateway } from "../../helpers/gateway.ts";
 import { inChromium, look, press, shows, textOf, until, violations } from "../../helpers/web-view.ts";
 
-/** Markup in the value of a header. */
-const EVIL = "商店 <img src=x onerror=document.title='owned'>";
+/** Markup in the values of headers. */
+const MARKUP = "<img src=x onerror=document.title='owned'>";
+const EVIL = `商店 ${MARKUP}`;
 const SECRET = "hunter2-secret";
 const MANY = 120;
 
@@ -30,7 +31,10 @@ before(async () => {
     {
       name: "evil",
       hostnames: ["shop.example", "xn--czr694b.example"],
-      matches: [{ path: { exact: "/evil" }, headers: [{ name: "x-evil", value: { exact: EVIL } }] }],
+      matches: [
+        { path: { exact: "/evil" }, headers: [{ name: "x-evil", value: { exact: EVIL } }] },
+        { path: { exact: "/evil" }, headers: [{ name: "x-evil", value: { exact: MARKUP } }] },
+      ],
       backends,
     },
     ...Array.from({ length: MANY }, (_, i) => ({
@@ -69,11 +73,42 @@ test("the list of routes: the order of precedence, another one, a search, and pa
   assert.equal(errors, "#/requests?where=route+%3D%3D+%22default%2Fcart%22&errors=true");
   await page.evaluate("[...document.querySelectorAll('nav a')].find((link) => link.textContent === 'next').click()");
   await shows(page, "101 to 123");
-  await page.evaluate("document.querySelector('input').focus()");
+  await page.evaluate("document.querySelector('[type=search]').focus()");
   await page.send("Input.insertText", { text: "NEVER" });
   await shows(page, "1 of 123 routes");
   await until(page, "document.querySelector('tbody .warn').textContent === 'default/cart'");
   assert.equal(await page.evaluate("location.hash"), "#/routes?search=NEVER&sort=requests");
+  assert.deepEqual(page.messages, []);
+});
+
+test("which route would get a request: the winner with a link, why others lost, and the way to the whole answer", async (t) => {
+  const page = await open(t, place("#/routes"));
+  if (page === undefined) return;
+  await shows(page, "1 to 100");
+  await page.evaluate("document.querySelector('[name=url]').focus()");
+  await page.send("Input.insertText", { text: "http://shop.example/evil" });
+  await press(page, "Enter");
+  await shows(page, "No route gets it");
+  await page.evaluate("document.querySelector('[name=headers]').focus()");
+  await page.send("Input.insertText", { text: `x-evil: ${MARKUP}` });
+  await page.evaluate("document.querySelector('.which [type=submit]').focus()");
+  await press(page, "Enter");
+  await shows(page, "evil gets it");
+  assert.deepEqual(await violations(page), []);
+  const links = await page.evaluate(
+    "[...document.querySelectorAll('.which a')].map((link) => link.getAttribute('href'))",
+  );
+  assert.deepEqual(links, [
+    `#/routes/${encodeURIComponent("default/default/bind/0/web/default/evil")}`,
+    `#/explain?${new URLSearchParams({ url: "http://shop.example/evil", header: `x-evil: ${MARKUP}` })}`,
+  ]);
+  await page.evaluate("document.querySelector('[name=url]').value = 'http://other.example/cart/1'");
+  await page.evaluate("document.querySelector('.which [type=submit]').click()");
+  await shows(page, "cart gets it");
+  await shows(page, "route never");
+  assert.equal(await page.evaluate("document.title"), "tracegate");
+  await page.evaluate("document.querySelector('.which [type=reset]').click()");
+  await until(page, "document.querySelector('.which .answer') === null");
   assert.deepEqual(page.messages, []);
 });
 

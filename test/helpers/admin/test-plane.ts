@@ -23,7 +23,12 @@ import { readThreadMemory } from "../../../src/telemetry/thread-memory.ts";
 /** A gateway without a data plane for tests of the servers; tests send the trace events themselves. */
 export class TestPlane implements AdminPlane {
   readonly version = "9.9.9";
-  permits = { reveal: true, quit: true, ui: true };
+  permits = {
+    reveal: true,
+    quit: true,
+    ui: true,
+    browserOrigins: ["http://localhost:3000", "https://console.example"],
+  };
   /** Lines the servers logged. */
   readonly lines: string[] = [];
   readonly output = new LogOutput(parseLogFilter("debug"), "text", (line) => this.lines.push(line));
