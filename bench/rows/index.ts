@@ -20,6 +20,7 @@ import { secured } from "./secured.ts";
 import { shadow } from "./shadow.ts";
 import { start } from "./start.ts";
 import { tcp } from "./tcp.ts";
+import { webView } from "./web-view.ts";
 import { workers } from "./workers.ts";
 
 /** In the order of the table. */
@@ -47,4 +48,5 @@ export const ROWS: readonly Row[] = [
   policies,
   shadow,
   impact,
+  webView,
 ];

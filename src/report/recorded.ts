@@ -35,6 +35,14 @@ export function durationText(duration: number): string {
   return duration >= 1000 ? `${threeDigits(duration / 1000)}s` : `${threeDigits(duration)}ms`;
 }
 
+/** How long ago a time (ISO 8601) was, with one unit: `12s`, `3m`, `5h`, `2d`. `now`: epoch ms. */
+export function agoText(time: string, now = Date.now()): string {
+  const seconds = Math.max(0, Math.round((now - Date.parse(time)) / 1000));
+  if (seconds < 60) return `${seconds}s`;
+  if (seconds < 3600) return `${Math.floor(seconds / 60)}m`;
+  return seconds < 86_400 ? `${Math.floor(seconds / 3600)}h` : `${Math.floor(seconds / 86_400)}d`;
+}
+
 /** With three significant digits, or all of those before the point. */
 function threeDigits(value: number): string {
   return value < 100 ? value.toPrecision(3) : value.toFixed(0);

@@ -1,14 +1,13 @@
 import { useSignal } from "@preact/signals";
 import type { VNode } from "preact";
-import type { RouteRow, RoutesAnswer, RoutesQuery } from "../../src/admin/plane/answers.ts";
+import { ROUTE_ORDERS, type RouteRow, type RoutesAnswer } from "../../src/admin/plane/answers.ts";
 import { counted } from "../../src/base/counted.ts";
-import { formatOrigin } from "../../src/base/origin.ts";
-import { durationText } from "../../src/report/recorded.ts";
+import { agoText, durationText } from "../../src/report/recorded.ts";
 import { type AskError, ask } from "../ask.ts";
 import { withTerm } from "../filter.ts";
+import { Origin } from "../parts/origin.tsx";
 import { Problem } from "../parts/problem.tsx";
 import { WhichRoute } from "../parts/which-route.tsx";
-import { agoText } from "../parts/words.ts";
 import { hashOf, routeHash } from "../place.ts";
 import { usePoll } from "../poll.ts";
 import type { PageProps } from "./pages.ts";
@@ -17,7 +16,7 @@ import type { PageProps } from "./pages.ts";
 const LIMIT = 100;
 const PAUSE = 3000;
 
-type Order = NonNullable<RoutesQuery["sort"]>;
+type Order = (typeof ROUTE_ORDERS)[number];
 
 /** What the address says. */
 interface Words {
@@ -69,7 +68,11 @@ export function Routes({ place: { query } }: PageProps): VNode {
 
 function wordsOf(query: URLSearchParams): Words {
   const { search = "", sort, page = "1" } = Object.fromEntries(query);
-  return { search, sort: ORDERS.find((order) => order === sort) ?? "precedence", page: Number.parseInt(page, 10) || 1 };
+  return {
+    search,
+    sort: ROUTE_ORDERS.find((order) => order === sort) ?? "precedence",
+    page: Number.parseInt(page, 10) || 1,
+  };
 }
 
 function linkTo({ search, sort, page }: Words): string {
@@ -90,7 +93,6 @@ const HEADINGS: Readonly<Record<Order, string>> = {
   p99: "p99",
   latest: "last request",
 };
-const ORDERS = Object.keys(HEADINGS) as Order[];
 
 function Table({ routes, words }: { readonly routes: readonly RouteRow[]; readonly words: Words }): VNode {
   const areShadowed = routes.some(({ shadowedBy }) => shadowedBy !== undefined);
@@ -186,7 +188,7 @@ function Row({ route, areShadowed }: RowProps): VNode {
       <Several texts={backends.map(({ name, weight }) => (weight === 1 ? name : `${name} ×${weight}`))} type="more" />
       <Traffic route={route} />
       <td class="more">{at}</td>
-      <Several texts={origin === undefined ? [] : [formatOrigin(origin)]} type="more" />
+      <td class="more">{origin === undefined ? null : <Origin origin={origin} />}</td>
     </tr>
   );
 }

@@ -2,14 +2,6 @@
 import type { EndpointView } from "../../src/admin/plane/backends.ts";
 import type { RequestRecord } from "../../src/recorder/records.ts";
 
-/** How long ago a time (ISO 8601) was, with one unit: `12s`, `3m`, `5h`, `2d`. `now`: epoch ms. */
-export function agoText(time: string, now = Date.now()): string {
-  const seconds = Math.max(0, Math.round((now - Date.parse(time)) / 1000));
-  if (seconds < 60) return `${seconds}s`;
-  if (seconds < 3600) return `${Math.floor(seconds / 60)}m`;
-  return seconds < 86_400 ? `${Math.floor(seconds / 3600)}h` : `${Math.floor(seconds / 86_400)}d`;
-}
-
 /** The class for the color of an outcome: what failed stands out, what was rejected less. */
 export function toneOf({ status, error, grpcStatus = 0 }: RequestRecord): "good" | "warn" | "bad" | "quiet" {
   if (status >= 500 || grpcStatus !== 0) return "bad";

@@ -100,12 +100,14 @@ interface Failures extends Omit<RecordAnswer, "records"> {
   readonly groups: readonly RequestGroup<RequestRecord>[];
 }
 
+/** What routes can be sorted by; all but the first two: the largest first, of `latest` the newest. */
+export const ROUTE_ORDERS = ["precedence", "name", "requests", "errors", "p50", "p99", "latest"] as const;
+
 /** The query of `/routes`. */
 export interface RoutesQuery {
   /** Text in a key, name, hostname, path, method, backend, listener or bind, in upper or lower case. */
   readonly search?: string | undefined;
-  /** All but the first two: the largest first, of `latest` the newest. */
-  readonly sort?: "precedence" | "name" | "requests" | "errors" | "p50" | "p99" | "latest";
+  readonly sort?: (typeof ROUTE_ORDERS)[number] | undefined;
   /** From 1 on. */
   readonly page?: number;
   /** Routes of a page at most. */

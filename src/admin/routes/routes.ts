@@ -1,4 +1,4 @@
-import type { RoutesQuery } from "../plane/answers.ts";
+import { ROUTE_ORDERS } from "../plane/answers.ts";
 import { answerReply, type PlainReply, textReply } from "../server/reply.ts";
 import { integer, oneOf } from "./parameters.ts";
 import type { AdminCall, AdminRoute } from "./route.ts";
@@ -6,15 +6,6 @@ import type { AdminCall, AdminRoute } from "./route.ts";
 const LIMIT = 100;
 const MAX_LIMIT = 1000;
 const MAX_PAGE = 1_000_000;
-const ORDERS = [
-  "precedence",
-  "name",
-  "requests",
-  "errors",
-  "p50",
-  "p99",
-  "latest",
-] as const satisfies readonly NonNullable<RoutesQuery["sort"]>[];
 
 export const routeRoutes: readonly AdminRoute[] = [
   {
@@ -43,7 +34,7 @@ async function list({ plane, query }: AdminCall): Promise<PlainReply> {
     "/routes",
     await plane.routes({
       search: query.get("search") ?? "",
-      sort: oneOf(query, "sort", ORDERS),
+      sort: oneOf(query, "sort", ROUTE_ORDERS),
       page: integer(query, "page", 1, MAX_PAGE),
       limit: integer(query, "limit", LIMIT, MAX_LIMIT),
     }),

@@ -30,6 +30,7 @@ test("commands, aliases, options and values are completed", async () => {
     "impact",
     "ui",
     "status",
+    "routes",
     "backends",
     "config",
     "log",

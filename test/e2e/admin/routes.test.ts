@@ -1,11 +1,14 @@
 import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
 import { readFile } from "node:fs/promises";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
+import { text } from "node:stream/consumers";
 import { after, before, test } from "node:test";
 import { AdminClient } from "../../../src/admin/client/client.ts";
 import type { EffectivePolicy, WrittenPolicy } from "../../../src/admin/plane/answers.ts";
 import { TestGateway } from "../../helpers/gateway.ts";
+import { TGCTL } from "../../helpers/programs.ts";
 import { until } from "../../helpers/until.ts";
 
 const SECRET = "hunter2-secret";
@@ -181,4 +184,30 @@ test("one route with its policies in the order in which they run: where each is 
   assert.deepEqual([leaf.policies.gateway, leaf.policies.route], [undefined, []]);
   const unknown = await fetch(`${gateway.url("admin")}/routes/none`);
   assert.deepEqual([unknown.status, await unknown.text()], [404, 'no route has the key "none"; /routes lists them\n']);
+});
+
+test("tgctl shows a line for each route, and a table of the policies of one", async () => {
+  const tgctl = async (...words: readonly string[]): Promise<string[]> => {
+    const args = ["proxy", "routes", "--local", "--proxy-admin-port", new URL(gateway.url("admin")).port, ...words];
+    const child = spawn(TGCTL, args, { stdio: ["ignore", "pipe", "inherit"] });
+    return (await text(child.stdout)).split("\n").map((line) => line.replaceAll(/ +/g, " ").trimEnd());
+  };
+  const client = new AdminClient(gateway.url("admin"));
+  await send("/cart");
+  await until(async () => ((await client.routes({ sort: "errors" })).routes[0]?.errors ?? 0) > 0);
+  const list = await tgctl("--sort", "errors", "--limit", "1");
+  assert.equal(list[0], "ROUTE AT HOSTS MATCHES BACKENDS REQUESTS ERRORS P50 P99 LATEST");
+  assert.match(
+    list[1] ?? "",
+    /^default\/cart bind\/0 web \* path prefix \/cart, method GET, header x-tier = gold 127\.\S+ \d+ \d+ \S+s \S+s \d+s$/,
+  );
+  assert.equal(list[2], "4 more routes");
+  assert.match((await tgctl("--find", "NEVER"))[1] ?? "", /^default\/never .* \/shop ×3 0 0 default\/all$/);
+  const policies = await tgctl("--policies", "default/default/bind/0/web/default/never");
+  assert.equal(policies[0], "default/never at bind/0 web");
+  assert.equal(policies[1], "PHASE POLICY RUNS ON WRITTEN AT REPLACES");
+  const shown = policies.map((line) => line.replaceAll(/\S+gateway\.yaml:\d+/g, "FILE"));
+  assert.ok(shown.includes("route timeout request route FILE gateway FILE"), shown.join("\n"));
+  assert.ok(shown.includes("route authorization request listener FILE (1 rule), route FILE (2 rules)"));
+  assert.ok(shown.includes("backend /shop backendAuth request backend FILE"));
 });

@@ -223,6 +223,12 @@ const COMMANDS: Readonly<Record<string, Output | Exempt>> = {
   },
   ui: { because: "it passes on answers of the admin server, and holds none" },
   status: (seen) => tgctl(seen, ["proxy", "status"]),
+  routes: async (seen) => {
+    const { routes } = JSON.parse(await read(seen, "/routes")) as { routes: { key: string }[] };
+    const policies = routes.map(({ key }) => tgctl(seen, ["proxy", "routes", "--policies", key]));
+    const lists = [tgctl(seen, ["proxy", "routes"]), tgctl(seen, ["proxy", "routes", "-o", "json"])];
+    return (await Promise.all([...lists, ...policies])).join("\n");
+  },
   backends: async (seen) =>
     (await tgctl(seen, ["proxy", "backends"])) + (await tgctl(seen, ["proxy", "backends", "-o", "json"])),
   config: async (seen) =>

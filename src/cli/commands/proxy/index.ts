@@ -7,6 +7,7 @@ import { impact } from "./impact.ts";
 import { log } from "./log.ts";
 import { profileCpu, profileHeap } from "./profile.ts";
 import { recent } from "./recent.ts";
+import { routes } from "./routes.ts";
 import { status } from "./status.ts";
 import { traceGroup } from "./trace/index.ts";
 import { ui } from "./ui.ts";
@@ -28,5 +29,5 @@ const profile: Group = {
 export const proxyGroup = (loadTraceView: () => Promise<TraceView>): Group => ({
   name: "proxy",
   summary: "Inspect a proxy",
-  commands: [traceGroup(loadTraceView), explain, recent, impact, ui, status, backends, config, log, profile],
+  commands: [traceGroup(loadTraceView), explain, recent, impact, ui, status, routes, backends, config, log, profile],
 });

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { agoText } from "./words.ts";
+import { agoText } from "./recorded.ts";
 
 test("a time as how long ago it was, never in the future though clocks differ", () => {
   const now = Date.parse("2026-11-28T12:00:00.000Z");
