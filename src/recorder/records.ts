@@ -36,6 +36,8 @@ export interface RequestRecord {
   readonly path: string;
   /** The path or the id was longer than a record has room for. */
   readonly cut?: true;
+  /** The client spoke TLS. */
+  readonly tls?: true;
   /** Of HTTP, such as `HTTP/1.1`; of a connection or session `tcp`, `tls`, `udp` or `http`. */
   readonly version?: string;
   /** 0: no response was sent. */
@@ -450,6 +452,7 @@ class RecordView implements Activation, TimedRequest {
       host: this.#host || undefined,
       path: this.#path,
       cut: this.#has(FLAGS.cut) || undefined,
+      tls: this.#has(FLAGS.tls) || undefined,
       version: this.#name("version"),
       status,
       reason: reasonOf(fields.reason),
