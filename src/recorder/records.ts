@@ -22,6 +22,8 @@ const TRACE_ID = 32;
 export interface RequestRecord {
   /** Of the request, as in the access log. */
   readonly id?: string;
+  /** Of the replica, where those of several are shown. */
+  readonly pod?: string;
   /** ISO 8601, when the request began. */
   readonly time: string;
   /** Absent: a request. */
