@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { CelEnvironment } from "../src/cel/index.ts";
 import type { RequestRecord } from "../src/recorder/records.ts";
-import { expressionLike } from "./like.ts";
+import { alikeText, expressionLike, whereLike } from "./like.ts";
 
 function record(fields: Partial<RequestRecord>): RequestRecord {
   const request = { method: "GET", host: "shop.example", path: "/cart", status: 200, reason: "Upstream" } as const;
@@ -44,4 +44,22 @@ test("of a path that is not recorded as a whole, the beginning must be the same"
 
 test("no expression chooses connections", () => {
   assert.equal(expressionLike(record({ kind: "session" })), undefined);
+});
+
+test("what ended alike is counted with what was not kept", () => {
+  const failed = {
+    status: 403,
+    reason: "Authorization",
+    error: "TG_AUTHORIZATION",
+    route: "shop/admin",
+  } as const;
+  const denied = record({ ...failed, kept: true, leftOut: 170, decider: { policy: "authorization" } });
+  assert.equal(
+    whereLike(denied),
+    'route == "shop/admin" && response.code == 403 && reason == "Authorization" && error == "TG_AUTHORIZATION" && policy == "authorization"',
+  );
+  const records = [denied, record({ ...failed, kept: true, decider: { policy: "authorization" } })];
+  const answer = { records, found: 2, requests: 9000 };
+  assert.equal(alikeText(answer, "15 minutes"), "about 172 like this in the last 15 minutes (2 kept)");
+  assert.equal(alikeText({ ...answer, found: 5000 }, "hour"), "about 5000 like this in the last hour");
 });

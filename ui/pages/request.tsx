@@ -5,8 +5,9 @@ import { givenText } from "../../src/report/given-text.ts";
 import { decidedBy, durationText, methodOf, statusOf, urlOf } from "../../src/report/recorded.ts";
 import { useAnswer } from "../answer.ts";
 import { curlOf } from "../curl.ts";
+import { whatIfHash } from "../explain-question.ts";
 import { withTerm } from "../filter.ts";
-import { expressionLike } from "../like.ts";
+import { alikeText, expressionLike, MOST_ALIKE, whereLike } from "../like.ts";
 import { Copy } from "../parts/copy.tsx";
 import { Problem } from "../parts/problem.tsx";
 import { StepTree } from "../parts/step-tree.tsx";
@@ -23,7 +24,13 @@ export function Request({ rest: id }: PageProps): VNode {
         <h1>Request {id}</h1>
         <Problem problem={problem} />
         <p>
+          An id is that of a request, of its trace or of its record. Failed and slow requests are remembered longest;{" "}
+          <code>config.recorder</code> says how many.
+        </p>
+        <p class="links">
           <a href={hashOf("/requests")}>All requests</a>
+          <a href={hashOf("/docs/recorder")}>What is recorded</a>
+          <a href={hashOf("/trace")}>Trace the next request</a>
         </p>
       </>
     );
@@ -60,6 +67,7 @@ function Headline({ record }: { readonly record: RequestRecord }): VNode {
   const decided = decidedBy(record);
   const curl = curlOf(record);
   const like = expressionLike(record);
+  const whatIf = whatIfHash(record);
   return (
     <>
       <h1>
@@ -77,12 +85,26 @@ function Headline({ record }: { readonly record: RequestRecord }): VNode {
       </p>
       <p>
         <Copy name="Copy link" text={location.href} />{" "}
-        {curl === undefined ? null : <Copy name="Copy as curl" text={curl} />}{" "}
+        {curl === undefined ? null : <Copy name="Copy as curl" text={curl} />}
+      </p>
+      <p class="links">
+        {whatIf === undefined ? null : <a href={whatIf}>What if…</a>}
         {like === undefined ? null : <a href={hashOf("/trace", { expression: like })}>Trace the next like this</a>}
+        <Alike record={record} />
       </p>
     </>
   );
 }
+
+/** How often it happens: a link to all requests that ended like this one. */
+function Alike({ record }: { readonly record: RequestRecord }): VNode | null {
+  const where = whereLike(record);
+  const { answer } = useAnswer("/requests", { query: { where, last: PERIOD, limit: MOST_ALIKE } }, where);
+  if (answer === undefined || answer.found === 0) return null;
+  return <a href={hashOf("/requests", { where })}>{alikeText(answer, "15 minutes")}</a>;
+}
+
+const PERIOD = "15m";
 
 /** How the time of the request was spent, if the record has it. */
 function Times({ record }: { readonly record: RequestRecord }): VNode | null {

@@ -1,10 +1,10 @@
 import type { VNode } from "preact";
 import type { EffectivePolicy, PlacedRoute, WrittenPolicy } from "../../src/admin/plane/answers.ts";
 import { counted } from "../../src/base/counted.ts";
-import { formatOrigin } from "../../src/base/origin.ts";
 import { agoText, durationText } from "../../src/report/recorded.ts";
 import { useAnswer } from "../answer.ts";
 import { withTerm } from "../filter.ts";
+import { Origin } from "../parts/origin.tsx";
 import { Problem } from "../parts/problem.tsx";
 import { hashOf, routeHash } from "../place.ts";
 import type { PageProps } from "./pages.ts";
@@ -75,7 +75,9 @@ function Placed({ route, since }: PlacedProps): VNode {
         {origin === undefined ? null : (
           <>
             <dt>written at</dt>
-            <dd>{formatOrigin(origin)}</dd>
+            <dd>
+              <Origin origin={origin} />
+            </dd>
           </>
         )}
         {matches.length === 0 ? null : (
@@ -225,7 +227,7 @@ function Written({ list }: { readonly list: readonly WrittenPolicy[] }): VNode {
       {list.map(({ origin, attachedTo, rules }, index) => (
         <div key={index}>
           {attachedTo === undefined ? "" : `${attachedTo} `}
-          <span class="quiet">{formatOrigin(origin)}</span>
+          <Origin origin={origin} />
           {rules === undefined ? "" : ` ${counted(rules, "rule")}`}
         </div>
       ))}

@@ -2,10 +2,10 @@ import { useSignal } from "@preact/signals";
 import type { VNode } from "preact";
 import { ROUTE_ORDERS, type RouteRow, type RoutesAnswer } from "../../src/admin/plane/answers.ts";
 import { counted } from "../../src/base/counted.ts";
-import { formatOrigin } from "../../src/base/origin.ts";
 import { agoText, durationText } from "../../src/report/recorded.ts";
 import { type AskError, ask } from "../ask.ts";
 import { withTerm } from "../filter.ts";
+import { Origin } from "../parts/origin.tsx";
 import { Problem } from "../parts/problem.tsx";
 import { WhichRoute } from "../parts/which-route.tsx";
 import { hashOf, routeHash } from "../place.ts";
@@ -188,7 +188,7 @@ function Row({ route, areShadowed }: RowProps): VNode {
       <Several texts={backends.map(({ name, weight }) => (weight === 1 ? name : `${name} ×${weight}`))} type="more" />
       <Traffic route={route} />
       <td class="more">{at}</td>
-      <Several texts={origin === undefined ? [] : [formatOrigin(origin)]} type="more" />
+      <td class="more">{origin === undefined ? null : <Origin origin={origin} />}</td>
     </tr>
   );
 }

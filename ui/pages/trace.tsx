@@ -3,6 +3,7 @@ import type { VNode } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 import { type Row, rowOf } from "../../src/report/rows.ts";
 import { AskError, openTrace } from "../ask.ts";
+import { ExpressionField } from "../parts/expression-field.tsx";
 import { Problem } from "../parts/problem.tsx";
 import { TraceView } from "../parts/trace-view.tsx";
 import { hashOf } from "../place.ts";
@@ -56,14 +57,14 @@ export function Trace({ place: { query } }: PageProps): VNode {
           else location.hash = hashOf("/trace", { expression: next });
         }}
       >
-        <input
+        <ExpressionField
           key={expression}
-          ref={field}
-          type="search"
-          aria-label="Trace the next request for which this CEL expression is true"
+          field={field}
+          scope="arrival"
+          value={expression}
+          label="Trace the next request for which this CEL expression is true"
           placeholder='the next request, or the next for which this is true: request.path == "/cart"'
-          defaultValue={expression}
-          spellcheck={false}
+          problemId={problem === undefined ? undefined : "trace-problem"}
         />
         {isOpen ? (
           <button type="button" onClick={() => stop.current()}>
@@ -75,7 +76,9 @@ export function Trace({ place: { query } }: PageProps): VNode {
       <p class="quiet" role="status">
         {state === undefined ? INTRODUCTION : STATES[state](rows.length)}
       </p>
-      <Problem problem={problem} />
+      <div id="trace-problem">
+        <Problem problem={problem} />
+      </div>
       {bodies === undefined || rows.length === 0 ? null : (
         <TraceView rows={rows} reading={{ write: valueText, decompress: bodies.decompress }} />
       )}

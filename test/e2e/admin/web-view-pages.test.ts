@@ -21,6 +21,7 @@ const SHOWN: Readonly<Record<string, readonly [hash: string, text: string]>> = {
     "127.0.0.1:9",
   ],
   "/explain": ["#/explain?url=http%3A%2F%2Fshop.example%2Fadmin%2Fsecret", "policy authorization"],
+  "/expression": [`#/expression?expression=${encodeURIComponent('request.path.startsWith("/cart")')}`, "Variables"],
   "/impact": ["#/impact", "Nothing is applied"],
   "/routes": ["#/routes", "default/admin"],
   "/routes/": [`#/routes/${encodeURIComponent("default/default/bind/0/web/default/admin")}`, "Policies in effect"],

@@ -72,6 +72,10 @@ test("a click or a key makes a value a condition of the filter, and each conditi
     "{ const row = document.querySelector('.row'); const { left, top } = row.getBoundingClientRect(); document.elementFromPoint(left + 20, top + 10).click(); }",
   );
   await shows(page, "What decided");
+  // Both requests to the route ended like this one.
+  await shows(page, "about 2 like this in the last 15 minutes (0 kept)");
+  await page.evaluate("[...document.querySelectorAll('a')].find((a) => a.textContent.startsWith('about 2')).click()");
+  await shows(page, "2 requests");
   assert.deepEqual(page.messages, []);
 });
 
