@@ -87,7 +87,9 @@ test("the list of backends: endpoints, why some get no requests, only the failin
   await shows(page, "and 2 more endpoints");
   await page.evaluate("document.querySelector('search button').click()");
   await shows(page, "2 backends");
-  await page.evaluate("document.querySelector('search button').click(); document.querySelector('search input').focus()");
+  await page.evaluate(
+    "document.querySelector('search button').click(); document.querySelector('search input').focus()",
+  );
   await page.send("Input.insertText", { text: "stor" });
   await shows(page, "1 backend");
   await until(page, "document.querySelectorAll('tbody tr').length === 1");
