@@ -1,7 +1,14 @@
 /** Questions to the admin server that this page comes from. */
 import { signal as stateOf } from "@preact/signals";
 import { TraceTextParser } from "../src/admin/client/sse.ts";
-import { type AdminAnswers, isAnswer, PAGE_TOKEN_HEADER, queryOf } from "../src/admin/plane/answers.ts";
+import {
+  type AdminAnswers,
+  isAnswer,
+  PAGE_TOKEN_HEADER,
+  queryOf,
+  type Replica,
+  replicasOf,
+} from "../src/admin/plane/answers.ts";
 import { type Fields, fieldsOf, jsonOf } from "../src/base/fields.ts";
 import type { BadPart } from "../src/rehearsal/facts.ts";
 
@@ -37,6 +44,9 @@ const SHORT = 400;
 /** How many questions have waited longer for their answers. */
 export const waiting = stateOf(0);
 
+/** The replicas that have been asked last, if `tgctl ui` shows several as one gateway; else none. */
+export const replicas = stateOf<readonly Replica[]>([]);
+
 /**
  * The answer of an endpoint. Paths are relative to the page, so that it also works behind a route with a prefix.
  * @throws AskError
@@ -51,7 +61,11 @@ export async function ask<Endpoint extends keyof AdminAnswers>(
   const init: RequestInit = sent === undefined ? {} : { method: "POST", body: sent };
   const { status, text } = changes === true ? await change(path, signal) : await receive(path, init, signal);
   const answer = jsonOf(text);
-  if (status === 200 && isAnswer(endpoint, answer)) return answer;
+  if (status === 200 && isAnswer(endpoint, answer)) {
+    const all = replicasOf(answer);
+    if (all.length > 0) replicas.value = all;
+    return answer;
+  }
   if (status === 200) throw new AskError(OTHER_VERSION, false);
   throw refusalOf(answer) ?? new AskError(text.trim(), status >= 500);
 }

@@ -11,6 +11,8 @@ function record(fields: Partial<RequestRecord>): RequestRecord {
 
 test("a command sends the request to the port that it came to", () => {
   assert.equal(curlOf(record({ method: "GET", bind: "bind/8080" })), "curl -i http://shop.example:8080/cart");
+  const encrypted = record({ method: "GET", bind: "bind/8443", tls: true });
+  assert.equal(curlOf(encrypted), "curl -i https://shop.example:8443/cart");
   const posted = record({ method: "POST", host: "shop.example:81", bind: "bind/8080" });
   assert.equal(curlOf(posted), "curl -i -X POST http://shop.example:81/cart");
 });

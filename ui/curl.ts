@@ -13,10 +13,10 @@ export function curlOf(record: RequestRecord): string | undefined {
 }
 
 /** The URL of such a request, without its query; undefined for connections and sessions. */
-export function urlToSend({ host, path, kind, bind }: RequestRecord): string | undefined {
+export function urlToSend({ host, path, kind, bind, tls }: RequestRecord): string | undefined {
   if (host === undefined || kind !== undefined) return undefined;
   const [, port = ""] = /\/(\d+)$/.exec(bind ?? "") ?? [];
-  return `http://${host.includes(":") || port === "" ? host : `${host}:${port}`}${path}`;
+  return `${tls === true ? "https" : "http"}://${host.includes(":") || port === "" ? host : `${host}:${port}`}${path}`;
 }
 
 /** For a POSIX shell, where only a quote ends what a quote began. */

@@ -1,7 +1,9 @@
 import type { VNode } from "preact";
-import { waiting } from "./ask.ts";
+import { counted } from "../src/base/counted.ts";
+import { replicas, waiting } from "./ask.ts";
 import { PAGES, type Page } from "./pages/pages.ts";
 import { Help } from "./parts/help.tsx";
+import { replicaNotes } from "./parts/replica-notes.ts";
 import { place } from "./place.ts";
 
 /** The navigation, and the page at the present place. */
@@ -25,11 +27,17 @@ export function Frame(): VNode {
             ),
           )}
         </nav>
+        {replicas.value.length === 0 ? null : <span class="quiet">{counted(replicas.value.length, "replica")}</span>}
         <span role="status" class="quiet">
           {waiting.value === 0 ? "" : "waiting for the gateway…"}
         </span>
         <Help name={page?.name ?? ""} keys={page?.keys ?? []} />
       </header>
+      {replicaNotes(replicas.value).map((note) => (
+        <p key={note} class="problem" role="status">
+          {note}
+        </p>
+      ))}
       <main class={page?.full === true ? "full" : ""}>
         {page === undefined ? <p class="problem">There is no page {at.path}.</p> : shown(page)}
       </main>

@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { RequestRecord } from "../src/recorder/records.ts";
-import { EMPTY, following, keyOf, MOST, newer, received } from "./request-list.ts";
+import { keyOf } from "../src/report/recorded.ts";
+import { EMPTY, following, MOST, newer, received } from "./request-list.ts";
 
 function record(number: number, worker = 0): RequestRecord {
   const time = new Date(Date.UTC(2026, 0, 1) + number).toISOString();

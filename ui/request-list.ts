@@ -1,6 +1,6 @@
 /** The list of requests: records in bounded number, the newest first, standing still or following. */
-import { recordId } from "../src/recorder/recorder.ts";
 import type { RequestRecord } from "../src/recorder/records.ts";
+import { keyOf } from "../src/report/recorded.ts";
 
 /** Most requests in the list; the oldest leave it. */
 export const MOST = 1000;
@@ -14,11 +14,6 @@ export interface RequestList {
 }
 
 export const EMPTY: RequestList = { shown: [], known: [], follows: true };
-
-/** The record's own id, by which the gateway finds it. */
-export function keyOf({ worker, number }: RequestRecord): string {
-  return recordId(worker, number);
-}
 
 /** The list with records that were received, of which it may have some already. */
 export function received(list: RequestList, records: readonly RequestRecord[]): RequestList {

@@ -22,6 +22,8 @@ const TRACE_ID = 32;
 export interface RequestRecord {
   /** Of the request, as in the access log. */
   readonly id?: string;
+  /** Of the replica, where those of several are shown. */
+  readonly pod?: string;
   /** ISO 8601, when the request began. */
   readonly time: string;
   /** Absent: a request. */
@@ -36,6 +38,8 @@ export interface RequestRecord {
   readonly path: string;
   /** The path or the id was longer than a record has room for. */
   readonly cut?: true;
+  /** The client spoke TLS. */
+  readonly tls?: true;
   /** Of HTTP, such as `HTTP/1.1`; of a connection or session `tcp`, `tls`, `udp` or `http`. */
   readonly version?: string;
   /** 0: no response was sent. */
@@ -450,6 +454,7 @@ class RecordView implements Activation, TimedRequest {
       host: this.#host || undefined,
       path: this.#path,
       cut: this.#has(FLAGS.cut) || undefined,
+      tls: this.#has(FLAGS.tls) || undefined,
       version: this.#name("version"),
       status,
       reason: reasonOf(fields.reason),

@@ -1,6 +1,7 @@
 /** Recorded requests as people read them, on a terminal or a page. */
 import { ERRORS } from "../base/errors.ts";
 import { formatOrigin } from "../base/origin.ts";
+import { recordId } from "../recorder/recorder.ts";
 import type { RequestRecord } from "../recorder/records.ts";
 import { writtenPolicy } from "../trace/policy-kinds.ts";
 
@@ -12,6 +13,17 @@ export function decidedBy({ error, status, reason, slow, decider, grpcStatus }: 
   if (status >= 500) return "the backend";
   if (grpcStatus !== undefined && grpcStatus !== 0) return `the backend: gRPC status ${grpcStatus}`;
   return slow === true ? "slow for its route" : "";
+}
+
+/** Finds the record: `0-4711`, and among those of replicas `web-1:0-4711`. */
+export function keyOf({ pod, worker, number }: RequestRecord): string {
+  return pod === undefined ? recordId(worker, number) : `${pod}:${recordId(worker, number)}`;
+}
+
+/** The pod of a replica and the id there, of a key or any other id. */
+export function podOfKey(text: string): { readonly pod: string | undefined; readonly id: string } {
+  const [, pod, id = text] = /^([a-z\d.-]+):(\d+-\d+)$/.exec(text) ?? [];
+  return { pod, id };
 }
 
 /** The method; for connections and sessions, their protocol; `-` if the request could not be read. */

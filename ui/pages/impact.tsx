@@ -8,6 +8,7 @@ import type { GatewayImpact } from "../../src/impact/merge.ts";
 import type { ExplainedOutcome } from "../../src/rehearsal/explanation.ts";
 import { useAnswer } from "../answer.ts";
 import { addressOf, draftOfRequest } from "../explain-question.ts";
+import { InEffect } from "../parts/origin.tsx";
 import { Outcome } from "../parts/outcome.tsx";
 import { Problem } from "../parts/problem.tsx";
 
@@ -160,7 +161,8 @@ function Found({ impact, candidate }: FoundProps): VNode {
         return (
           <section key={name}>
             <h2>
-              {TITLES[name]}: {about(classes[name]).trim()} requests
+              {TITLES[name]}: {about(classes[name]).trim()}{" "}
+              {Math.round(classes[name].requests) === 1 ? "request" : "requests"}
             </h2>
             <ul class="changes">
               {own.slice(0, MAX_SHOWN).map((change, index) => (
@@ -251,9 +253,11 @@ function BothOutcomes({ request, candidate }: BothOutcomesProps): VNode {
         <section aria-label="With the new configuration">
           <strong>With the new configuration</strong>
           <Problem problem={then.problem} />
-          {then.answer?.outcomes.map((outcome, index) => (
-            <Outcome key={index} outcome={outcome} before={alikeOf(outcome, before) ?? before[index]} />
-          ))}
+          <InEffect.Provider value={false}>
+            {then.answer?.outcomes.map((outcome, index) => (
+              <Outcome key={index} outcome={outcome} before={alikeOf(outcome, before) ?? before[index]} />
+            ))}
+          </InEffect.Provider>
         </section>
       </div>
     </>

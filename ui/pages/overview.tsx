@@ -2,7 +2,7 @@ import { useSignal } from "@preact/signals";
 import type { VNode } from "preact";
 import type { Overview as Answer, ListenerState, TrafficPoint } from "../../src/admin/plane/answers.ts";
 import type { RequestRecord } from "../../src/recorder/records.ts";
-import { durationText, type RequestGroup, shareText, statusOf, urlOf } from "../../src/report/recorded.ts";
+import { durationText, keyOf, type RequestGroup, shareText, statusOf, urlOf } from "../../src/report/recorded.ts";
 import { type AskError, ask } from "../ask.ts";
 import { withTerm } from "../filter.ts";
 import { ConfigState } from "../parts/config-state.tsx";
@@ -12,7 +12,6 @@ import { Sparkline } from "../parts/sparkline.tsx";
 import { toneOf } from "../parts/words.ts";
 import { hashOf, requestHash } from "../place.ts";
 import { usePoll } from "../poll.ts";
-import { keyOf } from "../request-list.ts";
 
 /** Seconds of traffic, and milliseconds between two questions: a point is added every 10 s. */
 const PERIOD = 900;

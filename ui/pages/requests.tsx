@@ -5,6 +5,7 @@ import type { RequestsQuery } from "../../src/admin/plane/answers.ts";
 import { counted } from "../../src/base/counted.ts";
 import { reachText } from "../../src/recorder/reach.ts";
 import type { RecordAnswer, RequestRecord } from "../../src/recorder/records.ts";
+import { keyOf } from "../../src/report/recorded.ts";
 import { type AskError, ask } from "../ask.ts";
 import { type FilterField, termsOf, withoutTerm, withValueOf } from "../filter.ts";
 import { ExpressionField } from "../parts/expression-field.tsx";
@@ -13,7 +14,7 @@ import { VirtualList } from "../parts/virtual-list.tsx";
 import { hashOf, requestHash } from "../place.ts";
 import { usePoll } from "../poll.ts";
 import { COLUMNS, type Column, columns, showColumn } from "../request-columns.ts";
-import { EMPTY, following, keyOf, MOST, newer, received } from "../request-list.ts";
+import { EMPTY, following, MOST, newer, received } from "../request-list.ts";
 import type { Keys, PageProps } from "./pages.ts";
 
 /** Seconds by which questions overlap: a record is written a moment after its request has ended. */

@@ -73,6 +73,8 @@ export interface EndpointView {
    * `notReady`: service discovery says that it is unhealthy, so it gets no requests.
    */
   readonly state: "healthy" | "evicted" | "unhealthy" | "notReady" | "pending" | "unused";
+  /** In what `tgctl ui` makes of the answers of replicas: the pods of those that see this state, where others do not. */
+  readonly stateAt?: readonly string[];
   readonly evicted?: {
     /** When it gets requests again, ms since the epoch. */
     readonly until: number;

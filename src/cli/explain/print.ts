@@ -20,8 +20,8 @@ export async function printExplanation(
   return explanation.outcomes.every(({ refused }) => refused) ? 1 : 0;
 }
 
-/** The explanation of a request, connection or session that is over. `pod`: where it was. */
-type RecordedExplanation = Explanation & { readonly record: RequestRecord; readonly pod?: string };
+/** The explanation of a request, connection or session that is over. */
+type RecordedExplanation = Explanation & { readonly record: RequestRecord };
 
 /** Prints what happened, as a tree or as JSON. */
 export async function printRecorded(explanation: RecordedExplanation, json: boolean, context: Context): Promise<void> {
@@ -41,8 +41,8 @@ async function print(
 
 async function linesOfRecorded(explanation: RecordedExplanation): Promise<StepLine[]> {
   const { linesOf } = await import("../../report/step-lines.ts");
-  const { record, generation, alike = 1, pod, outcomes, omitted = 0 } = explanation;
-  const { kind = "request", method = kind, host = "", path, time, id, traceId, worker, number } = record;
+  const { record, generation, alike = 1, outcomes, omitted = 0 } = explanation;
+  const { kind = "request", method = kind, host = "", path, time, id, traceId, worker, number, pod } = record;
   const facts = [
     `at ${time}`,
     `record ${worker}-${number}`,

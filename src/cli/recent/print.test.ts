@@ -1,9 +1,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import type { RequestRecord } from "../../recorder/records.ts";
 import { groupsOf } from "../../report/recorded.ts";
-import { groupTable, type PodRecord, recordTable } from "./print.ts";
+import { groupTable, recordTable } from "./print.ts";
 
-function record(number: number, fields: Partial<PodRecord> = {}): PodRecord {
+function record(number: number, fields: Partial<RequestRecord> = {}): RequestRecord {
   return {
     time: `2026-11-28T12:00:00.${String(number).padStart(3, "0")}Z`,
     worker: 0,
@@ -29,7 +30,7 @@ test("durations and shares of any size are plain numbers", () => {
     ["0.00ms", "0.0421ms", "7.35ms", "100ms", "1000ms", "1.23s", "123s", "7200s"],
   );
   const records = [record(1), ...Array.from({ length: 199 }, (_, i) => record(i + 2, { status: 403 }))];
-  const shares = (each: readonly PodRecord[]): (string | undefined)[] =>
+  const shares = (each: readonly RequestRecord[]): (string | undefined)[] =>
     groupTable(groupsOf(each, each.length), each.length)
       .split("\n")
       .slice(1, -2)

@@ -11,11 +11,8 @@ import {
 } from "../../report/recorded.ts";
 import { table } from "../dump/dump.ts";
 
-/** A record; in a cluster, with the pod that it comes from. */
-export type PodRecord = RequestRecord & { readonly pod?: string };
-
 /** A line for each record, in this order. */
-export function recordTable(records: readonly PodRecord[]): string {
+export function recordTable(records: readonly RequestRecord[]): string {
   const inCluster = records.some(({ pod }) => pod !== undefined);
   const header = ["TIME", "METHOD", "URL", "STATUS", "DURATION", "ROUTE", "BACKEND", "DECIDED BY"];
   const rows = records.map((record) => {
@@ -28,7 +25,7 @@ export function recordTable(records: readonly PodRecord[]): string {
 }
 
 /** Everything in a record, a line each, below the outcome of the request. */
-export function recordDetails(record: PodRecord): string {
+export function recordDetails(record: RequestRecord): string {
   const { method, version, host = "", path, status, duration, decider, ...others } = record;
   const decision = decidedBy(record);
   const summary = `${method ?? version ?? ""} ${host}${path} → ${status || "no response"} in ${durationText(duration)}`;
@@ -38,7 +35,7 @@ export function recordDetails(record: PodRecord): string {
 }
 
 /** A line for each group. */
-export function groupTable(groups: readonly RequestGroup<PodRecord>[], total: number): string {
+export function groupTable(groups: readonly RequestGroup<RequestRecord>[], total: number): string {
   const header = ["COUNT", "SHARE", "STATUS", "ROUTE", "DECIDED BY", "LAST", "EXAMPLE"];
   const rows = groups.map(({ count, share, status, route, decidedBy: decision, example }) => {
     const { method = "", host = "", path, time } = example;

@@ -5,13 +5,18 @@ import type { ProxyAdmin } from "../proxy/admin.ts";
 import { CliError } from "../runner/errors.ts";
 import type { ViewQuestion, ViewSource } from "./server.ts";
 
+/** What a proxy has responded with. */
+export interface ProxyResponse {
+  readonly status: number;
+  readonly text: string;
+}
+
 /** The view of one proxy: its own answers. */
 export function oneProxy(proxy: ProxyAdmin): ViewSource {
   return {
     async answer(question) {
       try {
-        const { status, text } = await askProxy(proxy, question);
-        return { status, type: text.startsWith("{") ? "application/json" : "text/plain; charset=utf-8", body: text };
+        return replyOf(await askProxy(proxy, question));
       } catch (error) {
         return unavailable(error);
       }
@@ -19,11 +24,11 @@ export function oneProxy(proxy: ProxyAdmin): ViewSource {
   };
 }
 
-/** The response of a proxy to a question. @throws CliError if it does not respond */
-async function askProxy(
+/** Asks a proxy. @throws CliError if it does not respond */
+export async function askProxy(
   proxy: ProxyAdmin,
   { endpoint, method, changes, rest, query, body, signal }: ViewQuestion,
-): Promise<{ readonly status: number; readonly text: string }> {
+): Promise<ProxyResponse> {
   const path = withQuery(`${endpoint}${encodeURIComponent(rest)}`, query);
   try {
     return await proxy.client.askForPage({ method, path, changes, body, signal });
@@ -32,8 +37,18 @@ async function askProxy(
   }
 }
 
+/** The response of a proxy, passed on. */
+export function replyOf({ status, text }: ProxyResponse): PlainReply {
+  return { status, type: text.startsWith("{") ? "application/json" : "text/plain; charset=utf-8", body: text };
+}
+
 /** The reply that says why there is no answer; asking again may help. */
-function unavailable(error: unknown): PlainReply {
+export function unavailable(error: unknown): PlainReply {
+  return textReply(503, `${problemOf(error)}\n`);
+}
+
+/** Anything thrown as lines of text, with its cause and what to do. */
+export function problemOf(error: unknown): string {
   const { message, why, hint } = CliError.from(error);
-  return textReply(503, [message, why, hint].flatMap((line) => (line === undefined ? [] : `${line}\n`)).join(""));
+  return [message, why, hint].filter((line) => line !== undefined).join("\n");
 }

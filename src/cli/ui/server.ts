@@ -2,7 +2,6 @@
 import { randomBytes } from "node:crypto";
 import type { IncomingMessage } from "node:http";
 import { adminHeaders, dispatchTo, routesByPath } from "../../admin/admin-server.ts";
-import { ADMIN_ENDPOINTS, type AdminAnswers } from "../../admin/plane/answers.ts";
 import { ADMIN_ROUTES } from "../../admin/routes/all.ts";
 import type { AdminRoute } from "../../admin/routes/route.ts";
 import { pageTokenReply } from "../../admin/routes/ui.ts";
@@ -15,6 +14,7 @@ import type { ListenAddress } from "../../base/listen-address.ts";
 import type { Logger } from "../../base/log.ts";
 import { OwnSockets } from "../../base/own-sockets.ts";
 import { sameSecret } from "../../base/same-secret.ts";
+import { MERGES, type MergedEndpoint } from "../merge/merges.ts";
 import type { ViewAddress } from "./address.ts";
 
 /** Bytes: those of a configuration whose impact is asked for. */
@@ -22,7 +22,7 @@ const MAX_BODY = 16 * 1024 * 1024;
 
 /** A question of the view. */
 export interface ViewQuestion {
-  readonly endpoint: keyof AdminAnswers;
+  readonly endpoint: MergedEndpoint;
   readonly method: "GET" | "POST";
   /** It changes something, and the view has shown its token. */
   readonly changes: boolean;
@@ -48,9 +48,11 @@ interface RunningView {
   close(): Promise<void>;
 }
 
+const ENDPOINTS = Object.keys(MERGES) as readonly MergedEndpoint[];
+
 /** The routes of gateways that the view may ask. */
 const PASSED_ON = ADMIN_ROUTES.flatMap((route) => {
-  const path = ADMIN_ENDPOINTS.find((endpoint) => endpoint === route.path && endpoint !== "/page-token");
+  const path = ENDPOINTS.find((endpoint) => endpoint === route.path);
   return path === undefined ? [] : [{ ...route, path }];
 });
 

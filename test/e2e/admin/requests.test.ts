@@ -2,7 +2,9 @@ import assert from "node:assert/strict";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { after, before, test } from "node:test";
+import { connect } from "node:tls";
 import type { RecordAnswer, RequestRecord } from "../../../src/recorder/records.ts";
+import { noOpenssl, TestCa } from "../../helpers/certificates.ts";
 import { TestGateway } from "../../helpers/gateway.ts";
 
 const SECRET = "hunter2-secret";
@@ -156,4 +158,19 @@ test("records and their names outlive a reload that removes the route", async ()
   assert.ok(later.generation > before.generation);
   const { body } = await admin("/requests/before-1");
   assert.deepEqual((JSON.parse(body) as RecordAnswer).records, [before]);
+});
+
+test("the record of a request over TLS says so", { skip: noOpenssl }, async () => {
+  using ca = new TestCa();
+  const { certFile: cert, keyFile: key } = ca.issue("shop.example");
+  const listeners = [{ protocol: "HTTPS", tls: { cert, key }, routes: [{ backends: [{ host: "127.0.0.1:1" }] }] }];
+  await using secured = await TestGateway.start({ binds: [{ port: 0, listeners }] });
+  const socket = connect({ port: secured.port(), host: "127.0.0.1", servername: "shop.example", ca: ca.cert });
+  socket.write("GET / HTTP/1.1\r\nhost: shop.example\r\nconnection: close\r\n\r\n");
+  for await (const _ of socket);
+  const { records } = (await (await fetch(`${secured.url("admin")}/requests`)).json()) as RecordAnswer;
+  assert.deepEqual(
+    records.map(({ host, status, tls }) => ({ host, status, tls })),
+    [{ host: "shop.example", status: 503, tls: true }],
+  );
 });

@@ -88,6 +88,11 @@ test("a dropped configuration: what it would change, with examples of before and
     assert.deepEqual(await violations(page), []);
   }
 
+  const places = (side: string) =>
+    page.evaluate(`document.querySelectorAll('section[aria-label=${JSON.stringify(side)}] .tree a').length > 0`);
+  assert.equal(await places("Now"), true);
+  assert.equal(await places("With the new configuration"), false, "only what is in effect has a page");
+
   // What if the sample were another: the form has its facts. Back again, the text and the answer are still there.
   await page.evaluate("document.querySelector('.changes details a').click()");
   await until(page, "document.querySelector('[name=headers]')?.value.includes('x-canary: yes')");

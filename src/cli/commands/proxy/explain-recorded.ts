@@ -1,6 +1,7 @@
 import type { RecordedQuestion } from "../../../rehearsal/question.ts";
 import { printRecorded } from "../../explain/print.ts";
 import { badQuestion } from "../../explain/words.ts";
+import { newestExplanation } from "../../merge/explanation.ts";
 import { adminResult } from "../../proxy/admin.ts";
 import { failureOf, type TargetWords } from "../../proxy/proxies.ts";
 import type { Context } from "../../runner/context.ts";
@@ -34,15 +35,13 @@ export async function explainRecorded(
   const outcomes = await proxies.each((proxy) =>
     adminResult(proxy, proxy.client.explain(question, { signal: context.signal }), badQuestion),
   );
-  const found = outcomes.flatMap(({ pod, result }) => {
-    if (result.status === "rejected" || result.value.record === undefined) return [];
-    const { record } = result.value;
-    return [{ ...result.value, record, ...(pod !== undefined && { pod: pod.name }) }];
-  });
-  const [newest] = found.sort((a, b) => Date.parse(b.record.time) - Date.parse(a.record.time));
+  const newest = newestExplanation(
+    outcomes.flatMap(({ pod, result }) =>
+      result.status === "fulfilled" ? [{ pod: pod?.name, answer: result.value }] : [],
+    ),
+  );
   // Of several pods, only one has the request.
   if (newest === undefined) throw failureOf(outcomes) ?? new CliError("failure", "the proxy has sent no record");
-  const alike = found.reduce((sum, each) => sum + (each.alike ?? 1), 0);
-  await printRecorded({ ...newest, ...(alike > 1 && { alike }) }, json, context);
+  await printRecorded(newest, json, context);
   return 0;
 }

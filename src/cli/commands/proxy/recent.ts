@@ -1,8 +1,9 @@
 import { NoRecord, reachText } from "../../../recorder/reach.ts";
 import { groupsOf } from "../../../report/recorded.ts";
-import { adminResult, type ProxyAdmin, queryError } from "../../proxy/admin.ts";
+import { mergeRecords } from "../../merge/records.ts";
+import { adminResult, queryError } from "../../proxy/admin.ts";
 import { failureOf, RESOURCE, TARGET_OPTIONS } from "../../proxy/proxies.ts";
-import { groupTable, type PodRecord, recordDetails, recordTable } from "../../recent/print.ts";
+import { groupTable, recordDetails, recordTable } from "../../recent/print.ts";
 import { write, writeJson } from "../../runner/context.ts";
 import { defineCommand } from "../../runner/define-command.ts";
 import { CliError, usage } from "../../runner/errors.ts";
@@ -79,38 +80,28 @@ export const recent = defineCommand({
         : adminResult(proxy, proxy.client.requestsOf(id, { signal: context.signal }), badQuery),
     );
     const answers = outcomes.flatMap(({ pod, result }) =>
-      result.status === "fulfilled" ? [{ pod, answer: result.value }] : [],
+      result.status === "fulfilled" ? [{ pod: pod?.name, answer: result.value }] : [],
     );
-    const records = answers.flatMap(({ pod, answer }) => answer.records.map((record) => inPod(record, pod)));
+    const all = mergeRecords(answers);
+    const { records, requests: total } = all;
     // Only one of the pods has the request.
     const failure = id !== undefined && records.length > 0 ? undefined : failureOf(outcomes);
     if (answers.length === 0 && failure !== undefined) throw failure;
-    records.sort((a, b) => endOf(b) - endOf(a));
-    const total = answers.reduce((sum, { answer }) => sum + answer.requests, 0);
-    const reaches = answers.map(({ answer }) => answer);
     if (id !== undefined && records.length === 0)
-      throw failure ?? new CliError("failure", new NoRecord(id, reaches).message);
+      throw failure ?? new CliError("failure", new NoRecord(id, [all]).message);
     const latest = records.slice(0, limit);
     const groups = top ? groupsOf(records, total).slice(0, limit) : undefined;
     if (context.json || output === "json")
       await writeJson(context, groups === undefined ? { records: latest } : { requests: total, groups });
     else if (output === "jsonl")
       await write(context.stdout, (groups ?? latest).map((each) => `${JSON.stringify(each)}\n`).join(""));
-    else if (records.length === 0) await write(context.stdout, `no such request; ${reachText(reaches)}\n`);
+    else if (records.length === 0) await write(context.stdout, `no such request; ${reachText([all])}\n`);
     else if (id !== undefined) await write(context.stdout, records.map(recordDetails).join("\n"));
     else if (groups !== undefined) await write(context.stdout, groupTable(groups, total));
     else await write(context.stdout, recordTable(latest));
     if (failure !== undefined) throw failure;
   },
 });
-
-function inPod(record: PodRecord, pod: ProxyAdmin["pod"]): PodRecord {
-  return pod === undefined ? record : { ...record, pod: pod.name };
-}
-
-function endOf({ time, duration }: PodRecord): number {
-  return Date.parse(time) + duration;
-}
 
 function badQuery(status: number, body: string): CliError {
   return queryError(status, body, "this version of the gateway has no recorder");

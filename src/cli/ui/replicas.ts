@@ -1,0 +1,148 @@
+/** The web view of several replicas: every one is asked, and their answers become one. */
+import { type AdminAnswers, isAnswer, type Merged, type Replica } from "../../admin/plane/answers.ts";
+import type { ConfigStatus } from "../../admin/plane/config-status.ts";
+import { type PlainReply, textReply } from "../../admin/server/reply.ts";
+import { fieldsOf, jsonOf } from "../../base/fields.ts";
+import type { ExplainRefusal } from "../../rehearsal/explanation.ts";
+import { podOfKey } from "../../report/recorded.ts";
+import { MERGES, type MergedEndpoint } from "../merge/merges.ts";
+import type { OfReplica } from "../merge/replica.ts";
+import type { ProxyAdmin } from "../proxy/admin.ts";
+import type { Proxies } from "../proxy/proxies.ts";
+import { askProxy, type ProxyResponse, problemOf, replyOf, unavailable } from "./one-proxy.ts";
+import type { ViewQuestion, ViewSource } from "./server.ts";
+
+/** Milliseconds for which a replica is not asked again which configuration it has. */
+const STATUS_MS = 3000;
+
+/** What one replica says to a question. */
+interface Said {
+  readonly name: string;
+  /** undefined: it was not asked, or there is none. */
+  readonly response?: ProxyResponse | undefined;
+  /** Why there is no response. */
+  readonly problem?: string;
+  readonly status?: ConfigStatus | undefined;
+}
+
+/** The view of the replicas that `proxies` has at the time of each question. */
+export function allReplicas(proxies: Proxies): ViewSource {
+  const statusOf = rememberedStatus();
+  return {
+    async answer(question) {
+      try {
+        const { pod, ...asked } = placed(question);
+        const { asksOne = () => false } = MERGES[question.endpoint];
+        const turn = asksOne(question.body) ? inTurn() : atOnce;
+        const outcomes = await proxies.each(async (proxy): Promise<Omit<Said, "name"> | undefined> => {
+          if (pod !== undefined && proxy.pod?.name !== pod) return undefined;
+          const [response, status] = await Promise.all([turn(() => askProxy(proxy, asked)), statusOf(proxy)]);
+          return { response, status };
+        });
+        const said = outcomes.flatMap(({ name, pod: of, result }): Said[] => {
+          const known = { name: of?.name ?? name };
+          if (result.status === "rejected") return [{ ...known, problem: problemOf(result.reason) }];
+          return result.value === undefined ? [] : [{ ...known, ...result.value }];
+        });
+        const isWhole = pod === undefined && turn === atOnce;
+        return merged(question.endpoint, said, question.query, isWhole);
+      } catch (error) {
+        return unavailable(error);
+      }
+    },
+  };
+}
+
+/** The answers as one, and if all were asked (`isWhole`), what is to be said about each replica; without answers, why there are none. */
+function merged<Endpoint extends MergedEndpoint>(
+  endpoint: Endpoint,
+  said: readonly Said[],
+  query: URLSearchParams,
+  isWhole: boolean,
+): PlainReply {
+  const answers: OfReplica<AdminAnswers[Endpoint]>[] = [];
+  const replicas = said.map(({ name, response, problem, status }): Replica => {
+    const configuration = status && {
+      generation: status.generation,
+      hash: status.hash,
+      synchronized: status.synchronized,
+    };
+    const answer = jsonOf(response?.text ?? "");
+    const isOne = isAnswer(endpoint, answer);
+    if (isOne) answers.push({ pod: name, answer });
+    const why = problem ?? (isOne ? undefined : refusalOf(response));
+    return { name, ...(why !== undefined && { problem: why }), ...(configuration && { configuration }) };
+  });
+  const responses = said.flatMap(({ response }) => response ?? []);
+  const [first] = responses;
+  if (answers.length > 0) {
+    const merged = MERGES[endpoint].merge(answers, query);
+    const answer = isWhole ? ({ ...merged, replicas } satisfies Merged) : merged;
+    const status = responses.some((each) => each.status === 200) ? 200 : 404;
+    return { status, type: "application/json", body: JSON.stringify(answer) };
+  }
+  if (first !== undefined && said.every(({ problem }) => problem === undefined)) return replyOf(first);
+  const problems = said.map(({ name, response, problem }) => `${name}: ${problem ?? messageOf(response)}`);
+  return textReply(503, problems.map((line) => `${line}\n`).join(""));
+}
+
+/** Why a response is no answer; undefined if there is nothing to say: the replica was not asked, or others may have the request. */
+function refusalOf(response: ProxyResponse | undefined): string | undefined {
+  if (response === undefined || refusalIn(response)?.code === "record") return undefined;
+  return messageOf(response);
+}
+
+function messageOf(response: ProxyResponse | undefined): string {
+  if (response === undefined) return "has not been asked";
+  if (response.status === 200) return "its version gives another answer than this one understands";
+  return refusalIn(response)?.message ?? response.text;
+}
+
+function refusalIn({ text }: ProxyResponse): Partial<ExplainRefusal["error"]> | undefined {
+  const { error } = fieldsOf(jsonOf(text)) as Partial<ExplainRefusal>;
+  return error;
+}
+
+/** The question with the id that a gateway knows, and the pod that the view has written before it. */
+function placed(question: ViewQuestion): ViewQuestion & { readonly pod: string | undefined } {
+  const { endpoint, rest, body } = question;
+  const query = MERGES[endpoint].ask?.(question.query) ?? question.query;
+  if (endpoint === "/requests/") {
+    const { pod, id } = podOfKey(rest);
+    return { ...question, query, pod, rest: id };
+  }
+  const facts = fieldsOf(jsonOf(body));
+  if ((endpoint !== "/explain" && endpoint !== "/expression") || typeof facts.id !== "string")
+    return { ...question, query, pod: undefined };
+  const { pod, id } = podOfKey(facts.id);
+  return { ...question, query, pod, body: JSON.stringify({ ...facts, id }) };
+}
+
+type Turn = (call: () => Promise<ProxyResponse>) => Promise<ProxyResponse | undefined>;
+
+const atOnce: Turn = (call) => call();
+
+/** One call after another, until one has a response that asking others would not better. */
+function inTurn(): Turn {
+  let answered: Promise<boolean> = Promise.resolve(false);
+  return (call) => {
+    const mine = answered.then((done) => (done ? undefined : call()));
+    answered = mine.then(
+      (response) => response === undefined || response.status < 500,
+      () => false,
+    );
+    return mine;
+  };
+}
+
+/** Which configuration a replica has, asked at most once in a while; undefined if it does not answer, which is reported for the question itself. */
+function rememberedStatus(): (proxy: ProxyAdmin) => Promise<ConfigStatus | undefined> {
+  const known = new WeakMap<ProxyAdmin, { readonly at: number; readonly status: Promise<ConfigStatus | undefined> }>();
+  return (proxy) => {
+    const { at = 0, status } = known.get(proxy) ?? {};
+    if (status !== undefined && performance.now() - at < STATUS_MS) return status;
+    const asked = proxy.client.configStatus().catch(() => undefined);
+    known.set(proxy, { at: performance.now(), status: asked });
+    return asked;
+  };
+}
