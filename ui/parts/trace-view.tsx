@@ -4,12 +4,14 @@ import { counted } from "../../src/base/counted.ts";
 import { fieldsOf } from "../../src/base/fields.ts";
 import { type DetailLine, detailOf, type Reading, tellingMode } from "../../src/report/detail.ts";
 import { type Attempt, attemptsOf, timeOf } from "../../src/report/exchange.ts";
+import { curlCommand } from "../../src/report/export/curl.ts";
 import { outcomeLine, outcomeOf } from "../../src/report/outcome.ts";
 import { changesNothing, type Row } from "../../src/report/rows.ts";
 import { type Span, spansOf } from "../../src/report/spans.ts";
 import { treeLines } from "../../src/report/step-lines.ts";
 import { textOf } from "../../src/report/summaries.ts";
 import { duration, milliseconds } from "../../src/report/text.ts";
+import { Copy } from "./copy.tsx";
 import { Tree } from "./step-tree.tsx";
 
 const TONES = { error: "bad", warn: "warn", success: "good", info: "" } as const;
@@ -35,11 +37,35 @@ export function TraceView({ rows, reading }: TraceViewProps): VNode {
   return (
     <article>
       <h1 class={TONES[outcome.severity]}>{outcomeLine(outcome)}</h1>
+      <Exports rows={rows} />
       <Attempts attempts={attemptsOf(rows)} />
       <h2>What decided</h2>
       <Tree lines={treeLines(rows.map(({ event }) => event))} />
       <Events rows={rows} decider={outcome.decider} reading={reading} />
     </article>
+  );
+}
+
+/** The request as a command, and the trace as a file that `tgctl` shows and converts. */
+function Exports({ rows }: { readonly rows: readonly Row[] }): VNode {
+  const curl = curlCommand(rows);
+  const save = (): void => {
+    const lines = rows.map(({ event }) => `${JSON.stringify(event)}\n`);
+    const url = URL.createObjectURL(new Blob(lines));
+    Object.assign(document.createElement("a"), { href: url, download: "trace.jsonl" }).click();
+    URL.revokeObjectURL(url);
+  };
+  return (
+    <p>
+      {curl === undefined ? null : <Copy name="Copy as curl" text={curl} />}{" "}
+      <button type="button" onClick={save}>
+        Save as trace.jsonl
+      </button>{" "}
+      <span class="quiet">
+        <code>tgctl trace open trace.jsonl</code> shows it; <code>tgctl proxy trace export</code> makes a page or a HAR
+        of it
+      </span>
+    </p>
   );
 }
 

@@ -51,6 +51,21 @@ export function recordedQuestionOf(
   }
 }
 
+/** What is known of a request for an expression: a recorded one with `id`, else the words after `--`, if there are any. Throws as `questionOf`. */
+export function knownWords(
+  id: string | undefined,
+  words: readonly string[],
+  options: { readonly assume: readonly string[]; readonly source: string | undefined },
+): Question | RecordedQuestion | Pick<Question, "assume"> {
+  if (id !== undefined) return recordedQuestionOf(id, words, options);
+  if (words.length > 0) return questionOf(words, options);
+  try {
+    return { assume: assumedOf(options.assume) };
+  } catch (error) {
+    throw asUsage(error);
+  }
+}
+
 /** Whether the words after `--` are a request. Throws usage errors. */
 export function areRequest(words: readonly string[]): boolean {
   try {

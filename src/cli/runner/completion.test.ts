@@ -26,6 +26,7 @@ test("commands, aliases, options and values are completed", async () => {
     "completion",
     "trace",
     "explain",
+    "eval",
     "recent",
     "impact",
     "ui",
@@ -44,6 +45,7 @@ test("commands, aliases, options and values are completed", async () => {
   assert.deepEqual(await complete("proxy", "profile", ""), ["cpu", "heap"]);
   assert.deepEqual(await complete("config", "r"), ["routes"]);
   assert.deepEqual(await complete("trace", "-o", "t"), ["text"]);
+  assert.deepEqual(await complete("eval", "1", "--scope", "re"), ["request", "response", "record"]);
   assert.deepEqual(await complete("help", "st"), ["status"]);
   assert.deepEqual(await complete("completion", "z"), ["zsh"]);
 });

@@ -1,9 +1,10 @@
+import { bytesOf } from "../bodies.ts";
 import type { Row } from "../rows.ts";
 
 /** A captured body. */
 export interface CapturedBody {
   readonly base64: string;
-  readonly bytes: Buffer;
+  readonly bytes: Uint8Array;
   readonly truncated: boolean;
 }
 
@@ -14,5 +15,5 @@ export function bodyOf(rows: readonly Row[], stage: string): CapturedBody | unde
   );
   const { body: base64, truncated } = row?.message ?? {};
   if (typeof base64 !== "string") return undefined;
-  return { base64, bytes: Buffer.from(base64, "base64"), truncated: truncated === true };
+  return { base64, bytes: bytesOf(base64), truncated: truncated === true };
 }

@@ -32,9 +32,7 @@ export function curlCommand(rows: readonly Row[]): string | undefined {
     ...(VERSIONS[request.version]?.(request.uri) ?? []),
     ...connectionArgs(request),
     ...headerArgs(request, body !== undefined, quote),
-    ...(body === undefined
-      ? []
-      : [isText ? `--data-raw ${quote(body.bytes.toString("latin1"), "body")}` : "--data-binary @-"]),
+    ...(body === undefined ? [] : [isText ? `--data-raw ${quote(latin1(body.bytes), "body")}` : "--data-binary @-"]),
     `--url ${quote(request.uri, "url")}`,
   ];
   const command = `curl ${args.join(" \\\n  ")}`;
@@ -49,7 +47,7 @@ export function curlCommand(rows: readonly Row[]): string | undefined {
   ];
   const head = comments.filter(Boolean).map((text) => `# ${text.replace(/[\p{Cc}\s]+/gu, " ")}\n`);
   if (body === undefined || isText) return `${head.join("")}${command}\n`;
-  const encoded = body.bytes.toString("base64").replace(/.{76}/g, "$&\n");
+  const encoded = body.base64.replace(/.{76}/g, "$&\n");
   return `${head.join("")}base64 -d <<'END' | ${command}\n${encoded}\nEND\n`;
 }
 
@@ -95,8 +93,13 @@ function hostOf(uri: string): string {
 }
 
 /** Short enough, and without zero bytes, which no argument can have. */
-function isArgument(bytes: Buffer): boolean {
+function isArgument(bytes: Uint8Array): boolean {
   return bytes.length <= MAX_ARGUMENT && !bytes.includes(0);
+}
+
+/** One character for each byte. */
+function latin1(bytes: Uint8Array): string {
+  return Array.from(bytes, (byte) => String.fromCharCode(byte)).join("");
 }
 
 /** A parameter of a URL that is redacted. */
@@ -123,7 +126,7 @@ function quoted(text: string, name: string, variables: Set<string>): string {
 function literal(text: string): string {
   if (/^[\x20-\x7e\n]*$/.test(text)) return `'${text.replaceAll("'", `'\\''`)}'`;
   const escaped = text.replace(/[^\x20-\x7e]|['\\!]/gu, (char) => {
-    const bytes = Buffer.from(char, char > "\xff" ? "utf8" : "latin1");
+    const bytes = char > "\xff" ? new TextEncoder().encode(char) : [char.charCodeAt(0)];
     return Array.from(bytes, (byte) => `\\x${byte.toString(16).padStart(2, "0")}`).join("");
   });
   return `$'${escaped}'`;

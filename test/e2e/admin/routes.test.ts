@@ -16,6 +16,14 @@ const GATEWAY = { gatewayName: "default", gatewayNamespace: "default" };
 
 const backend = createServer((request, response) => {
   response.statusCode = request.url?.startsWith("/cart") ? 500 : 200;
+  const grpcStatus = request.headers["x-grpc-status"];
+  if (grpcStatus !== undefined)
+    response.setHeaders(
+      new Map([
+        ["content-type", "application/grpc"],
+        ["grpc-status", String(grpcStatus)],
+      ]),
+    );
   request.resume();
   response.end("hello");
 });
@@ -68,7 +76,9 @@ before(async () => {
         policy: { responseHeaderModifier: { set: { "x-by": "route" } } },
       },
     ],
-    routeGroups: [{ name: "inner", routes: [{ name: "leaf", backends }] }],
+    routeGroups: [
+      { name: "inner", routes: [{ name: "leaf", policies: { backendAuth: { key: { value: SECRET } } }, backends }] },
+    ],
     backends: [{ name: "shop", host: address, policies: { backendAuth: { key: { value: SECRET } } } }],
   });
 });
@@ -134,6 +144,19 @@ test("traffic of each route, by which they can be sorted; a page has a part of w
   assert.deepEqual([names(page.routes), page.found], [["default/keyed", "default/leaf"], 5]);
 });
 
+test("a call of gRPC that failed is an error, though its HTTP status is 200", async () => {
+  const client = new AdminClient(gateway.url("admin"));
+  const errors = async (): Promise<number> => {
+    const { routes } = await client.routes({ search: "default/all" });
+    return routes.find(({ name }) => name === "default/all")?.errors ?? 0;
+  };
+  const before = await errors();
+  const headers = { "content-type": "application/grpc", "x-grpc-status": "14" };
+  const response = await fetch(`http://127.0.0.1:${gateway.port()}/shop.Shop/Buy`, { method: "POST", headers });
+  assert.deepEqual([response.status, response.headers.get("grpc-status")], [200, "14"]);
+  await until(async () => (await errors()) === before + 1);
+});
+
 test("a search finds names, paths and backends, and never what is redacted", async () => {
   const client = new AdminClient(gateway.url("admin"));
   const found = async (search: string): Promise<string[]> => names((await client.routes({ search })).routes);
@@ -182,6 +205,7 @@ test("one route with its policies in the order in which they run: where each is 
     ["default/keyed"],
   );
   assert.deepEqual([leaf.policies.gateway, leaf.policies.route], [undefined, []]);
+  assert.deepEqual(leaf.backendPolicies.map(shown), [[["backendAuth", "request", ["route backendAuth:"], []]]]);
   const unknown = await fetch(`${gateway.url("admin")}/routes/none`);
   assert.deepEqual([unknown.status, await unknown.text()], [404, 'no route has the key "none"; /routes lists them\n']);
 });

@@ -74,6 +74,23 @@ test("from a request to a trace of the next like it, with all that happened", as
   // The body was compressed.
   await shows(page, `"said": "${EVIL}"`);
   assert.equal(await page.evaluate("document.title"), "tracegate");
+  const press = (name: string): Promise<unknown> =>
+    page.evaluate(`[...document.querySelectorAll('button')].find((b) => b.textContent === '${name}').click()`);
+  // Chromium lets no page of a test into the clipboard, so the command is shown.
+  await press("Copy as curl");
+  await shows(page, `SECRET_AUTHORIZATION:?`);
+  await page.evaluate(
+    "{ const make = URL.createObjectURL; URL.createObjectURL = (blob) => (blob.text().then((text) => { window.saved = text; }), make.call(URL, blob)); }",
+  );
+  await press("Save as trace.jsonl");
+  await until(page, "window.saved?.endsWith('\\n')");
+  const saved = String(await page.evaluate("window.saved"))
+    .trimEnd()
+    .split("\n");
+  assert.deepEqual(
+    [saved[0], saved.at(-1)].map((text) => JSON.parse(text ?? "").message.type),
+    ["requestStarted", "requestFinished"],
+  );
   assert.doesNotMatch(await textOf(page), /planted-secret|\/other/);
   for (const [scheme, width] of [
     ["light", 400],

@@ -207,6 +207,7 @@ const COMMANDS: Readonly<Record<string, Output | Exempt>> = {
     return (await ofFiles(seen, "trace", "open", "-")) + (await tgctl(seen, ["trace", "diff", file, "-"], second));
   },
   explain: (seen) => ofEach(seen, (id) => tgctl(seen, ["explain", id])),
+  eval: (seen) => ofEach(seen, (id) => tgctl(seen, ["eval", "variables()", "--scope", "record", "--id", id])),
   recent: async (seen) =>
     (await tgctl(seen, ["recent"])) +
     (await tgctl(seen, ["recent", "--errors", "--top"])) +

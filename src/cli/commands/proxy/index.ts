@@ -2,6 +2,7 @@ import type { Group } from "../../runner/define-command.ts";
 import type { TraceView } from "../../trace/view.ts";
 import { backends } from "./backends.ts";
 import { configAll, configBackends, configListeners, configPolicies, configRoutes } from "./config.ts";
+import { evaluate } from "./eval.ts";
 import { explain } from "./explain.ts";
 import { impact } from "./impact.ts";
 import { log } from "./log.ts";
@@ -29,5 +30,18 @@ const profile: Group = {
 export const proxyGroup = (loadTraceView: () => Promise<TraceView>): Group => ({
   name: "proxy",
   summary: "Inspect a proxy",
-  commands: [traceGroup(loadTraceView), explain, recent, impact, ui, status, routes, backends, config, log, profile],
+  commands: [
+    traceGroup(loadTraceView),
+    explain,
+    evaluate,
+    recent,
+    impact,
+    ui,
+    status,
+    routes,
+    backends,
+    config,
+    log,
+    profile,
+  ],
 });
