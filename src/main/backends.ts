@@ -5,6 +5,7 @@ import type { Ir } from "../ir/ir.ts";
 import type { HealthHistory } from "../telemetry/health-history.ts";
 import { type Service, serviceKey } from "../upstream/discovery/discovery.ts";
 import type { EndpointStats } from "../upstream/endpoints/endpoints.ts";
+import type { KnownName } from "../upstream/resolve/resolver.ts";
 import { targetName } from "../upstream/settings/pool-target.ts";
 import { type BackendUse, backendsOf, type UsedBackend } from "./backend-uses.ts";
 import { combined, EndpointsDump, type LiveEndpoints, type SeenEndpoint, type SeenWorkload } from "./endpoints-dump.ts";
@@ -108,7 +109,7 @@ export class BackendViews {
 
   #endpointView({ addresses, capacity, stats: all }: SeenEndpoint, changes: EndpointView["changes"]): EndpointView {
     const stats = combined(all);
-    const { evictedMs = null, check, pool, limits } = stats ?? {};
+    const { evictedMs = null, check, pool, name, limits } = stats ?? {};
     const eviction = changes.find(({ state }) => state === "evicted");
     return {
       addresses: addresses.map(targetName),
@@ -132,6 +133,7 @@ export class BackendViews {
       ...(pool && {
         pool: { active: pool.active, idle: pool.idle, connecting: pool.connecting, waiting: pool.waiting },
       }),
+      ...(name && { name: nameView(name) }),
       ...(limits && { limits: { ...limits, rejected: (stats?.overflows ?? 0) + (pool?.overflows ?? 0) } }),
     };
   }
@@ -185,6 +187,10 @@ function stateOf(stats: EndpointStats | undefined): EndpointView["state"] {
   if (stats.check?.healthy === false) return "unhealthy";
   if (stats.evictedMs !== null) return "evicted";
   return stats.check !== null && stats.check.healthy === undefined ? "pending" : "healthy";
+}
+
+function nameView({ ageMs, ...name }: KnownName): NonNullable<EndpointView["name"]> {
+  return { ...name, ...(ageMs !== null && { foundAt: Math.round(Date.now() - ageMs) }) };
 }
 
 function failingFirst(endpoints: readonly EntryEndpoint[]): readonly EntryEndpoint[] {

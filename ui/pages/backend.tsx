@@ -4,6 +4,7 @@ import type { BackendView, EndpointView } from "../../src/admin/plane/backends.t
 import { counted } from "../../src/base/counted.ts";
 import { formatOrigin } from "../../src/base/origin.ts";
 import { changeText, timeText } from "../../src/report/health.ts";
+import { durationText } from "../../src/report/recorded.ts";
 import { type AskError, ask } from "../ask.ts";
 import { EndpointCells, EndpointHeadings } from "../parts/endpoint-cells.tsx";
 import { HealthStrip } from "../parts/health-strip.tsx";
@@ -83,6 +84,7 @@ function Endpoints({ endpoints: { shown, total } }: { readonly endpoints: Backen
   if (total === 0) return null;
   const listed = shown.slice(0, LIMIT);
   const now = Date.now();
+  const hasNames = listed.some(({ name }) => name !== undefined);
   const isService = listed.some(({ workload }) => workload !== undefined);
   return (
     <section>
@@ -92,6 +94,7 @@ function Endpoints({ endpoints: { shown, total } }: { readonly endpoints: Backen
           <thead>
             <tr>
               <EndpointHeadings />
+              {hasNames ? <th scope="col">resolved to</th> : null}
               <th scope="col">limits</th>
               <th scope="col">checks</th>
               {isService ? <th scope="col">workload</th> : null}
@@ -101,6 +104,7 @@ function Endpoints({ endpoints: { shown, total } }: { readonly endpoints: Backen
             {listed.map((endpoint, index) => (
               <tr key={index}>
                 <EndpointCells endpoint={endpoint} />
+                {hasNames ? <NameCell name={endpoint.name} /> : null}
                 <td>{limitsOf(endpoint)}</td>
                 <td>{checksOf(endpoint)}</td>
                 {isService ? <td>{workloadOf(endpoint)}</td> : null}
@@ -150,6 +154,19 @@ function Changes({ endpoint: { changes } }: { readonly endpoint: EndpointView })
         ))}
       </ul>
     </details>
+  );
+}
+
+/** The addresses of a host name and how old they are, or why there are none. */
+function NameCell({ name }: { readonly name: EndpointView["name"] | undefined }): VNode {
+  if (name === undefined) return <td />;
+  const { addresses, foundAt, error } = name;
+  const age = foundAt === undefined ? "" : ` ${durationText(Math.max(0, Date.now() - foundAt))} ago`;
+  const text = `${addresses.join(" ")}${age}`;
+  return (
+    <td class={error === undefined ? "" : "bad"} title={error ?? text}>
+      {text} {error}
+    </td>
   );
 }
 

@@ -148,6 +148,11 @@ export function Requests({ place: { query } }: PageProps): VNode {
       <Terms where={words.where} set={(where) => go({ where })} />
       <div id="requests-problem">
         <Problem problem={problem.value} />
+        {problem.value === undefined || problem.value.passes || words.where === "" ? null : (
+          <a href={hashOf("/expression", { expression: words.where, scope: "record" })}>
+            write it with all variables and functions at hand
+          </a>
+        )}
       </div>
       <div class="columns" aria-hidden="true">
         {shownColumns.map(({ name, heading }) => (

@@ -118,6 +118,15 @@ export interface EndpointView {
     /** Requests that wait for a connection. */
     readonly waiting: number;
   };
+  /** Its host name as it was looked up. Absent for addresses, and while nobody connects. */
+  readonly name?: {
+    /** In use; empty: none was found. */
+    readonly addresses: readonly string[];
+    /** When they were found, ms since the epoch; they are looked up again on use after 5 s. */
+    readonly foundAt?: number;
+    /** Why the last lookup found none: earlier addresses stay in use. */
+    readonly error?: string;
+  };
   /** Of all workers together; a worker that has reached its part rejects requests although others have not. */
   readonly limits?: {
     readonly connections: number;

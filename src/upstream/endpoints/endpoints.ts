@@ -1,5 +1,6 @@
 import type { PoolUse } from "../pools/pool.ts";
 import type { Pools } from "../pools/pools.ts";
+import type { KnownName } from "../resolve/resolver.ts";
 import { type PoolTarget, poolKey } from "../settings/pool-target.ts";
 import { type CheckStats, Endpoint, type EvictionNotice, Evictions, type HealthNotice } from "./endpoint.ts";
 import type { CheckedEndpoints, HealthCheck } from "./health-check.ts";
@@ -23,6 +24,8 @@ export interface EndpointStats {
   /** State of its active health check; null = it has none. */
   readonly check: CheckStats | null;
   readonly pool: PoolUse;
+  /** Its host name as it was looked up; absent for addresses, and while no connection is opened. */
+  readonly name?: KnownName;
   readonly limits: EndpointLimits;
 }
 
@@ -163,6 +166,7 @@ export class Endpoints {
       overflows: endpoint.overflows,
       check: endpoint.check === undefined ? null : { ...endpoint.check },
       pool: endpoint.pool.use,
+      ...nameOf(endpoint),
       limits: limitsOf(endpoint),
     }));
   }
@@ -187,8 +191,20 @@ export function combineStats(a: EndpointStats, b: EndpointStats): EndpointStats 
     overflows: a.overflows + b.overflows,
     check: combineChecks(a.check, b.check),
     pool: addUse(a.pool, b.pool),
+    ...newerName(a, b),
     limits: addLimits(a.limits, b.limits),
   };
+}
+
+function nameOf({ pool: { knownName: name } }: Endpoint): Pick<EndpointStats, "name"> {
+  return name === undefined ? {} : { name };
+}
+
+/** The one that was looked up last: every thread looks up on its own. */
+function newerName(a: EndpointStats, b: EndpointStats): Pick<EndpointStats, "name"> {
+  const age = ({ name }: EndpointStats): number => name?.ageMs ?? Number.POSITIVE_INFINITY;
+  const { name = a.name ?? b.name } = age(b) < age(a) ? b : a;
+  return name === undefined ? {} : { name };
 }
 
 function limitsOf({ pool, maxRequests }: Endpoint): EndpointLimits {

@@ -3,7 +3,7 @@ import { AddressRefused } from "../../net/egress.ts";
 import { SocketBudget } from "../../net/socket-budget.ts";
 import { ConnectAttempt, type ConnectWaiter } from "../connections/connect-attempt.ts";
 import { describe } from "../connections/connection.ts";
-import type { LocateFailure, ResolvedAddress, Resolver } from "../resolve/resolver.ts";
+import type { KnownName, LocateFailure, ResolvedAddress, Resolver } from "../resolve/resolver.ts";
 import type { Address } from "../settings/pool-target.ts";
 
 const NO_ROOM = "the limit of open files leaves no room for another connection";
@@ -39,6 +39,12 @@ export class AddressSearch {
     this.#resolver = resolver;
     this.#connectTimeout = connectTimeout;
     this.#budget = budget;
+  }
+
+  /** What is known of the first host name among the addresses; undefined if it is not in use, or if there is none. */
+  get knownName(): KnownName | undefined {
+    const named = this.#addresses.find(isNamed);
+    return named !== undefined && "host" in named ? this.#resolver.known(named.host) : undefined;
   }
 
   /** `ended` is called before the waiter, and also after a cancellation. Returns a function that cancels the search. */

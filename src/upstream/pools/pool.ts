@@ -8,7 +8,7 @@ import { type Connect, Dialer, type ViaProxy } from "../connections/dialer.ts";
 import { type Wait, WaitQueue } from "../connections/wait-queue.ts";
 import { UpstreamSession } from "../h2/session.ts";
 import { type SessionOpener, SessionPool, type UpstreamWaiter } from "../h2/session-pool.ts";
-import type { Resolver } from "../resolve/resolver.ts";
+import type { KnownName, Resolver } from "../resolve/resolver.ts";
 import { type Http2Use, http2Use, type PoolTarget, targetName } from "../settings/pool-target.ts";
 import type { BackendTcp } from "../settings/settings.ts";
 import { AddressSearch } from "./address-search.ts";
@@ -152,6 +152,11 @@ export class Pool implements ConnectionOwner, SessionOpener, Sweepable {
       waiting: queues.reduce((sum, { size }) => sum + size, 0),
       overflows: queues.reduce((sum, { overflows }) => sum + overflows, 0),
     };
+  }
+
+  /** What is known of the host name that connections go to; undefined for addresses, and while none is opened. */
+  get knownName(): KnownName | undefined {
+    return this.#search.knownName;
   }
 
   /** `maxConnections` allows one more. */

@@ -259,3 +259,20 @@ test("names that share a slot in the shared memory do not wait for each other", 
   for (const name of names) lanes.leave(name, "own", false);
   for (const name of names) assert.equal(lanes.enter(name, false), "own", name);
 });
+
+test("what is known of a name: its addresses, how old they are, and why the last lookup found none", () => {
+  const fake = new Fake();
+  assert.equal(fake.resolver.known("a.test"), undefined);
+  fake.get();
+  assert.deepEqual(fake.resolver.known("a.test"), { addresses: [], ageMs: null });
+  fake.answer("10.0.0.1", "10.0.0.2");
+  fake.now += 6000;
+  assert.deepEqual(fake.resolver.known("a.test"), { addresses: ["10.0.0.1", "10.0.0.2"], ageMs: 6000 });
+  fake.get();
+  fake.fail("no answer");
+  assert.deepEqual(fake.resolver.known("a.test"), {
+    addresses: ["10.0.0.1", "10.0.0.2"],
+    ageMs: 6000,
+    error: "no answer",
+  });
+});

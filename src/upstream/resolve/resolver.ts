@@ -55,8 +55,20 @@ export interface LocateFailure {
   readonly message: string;
 }
 
+/** What is known of a host name. */
+export interface KnownName {
+  /** In use; empty: none has been found. */
+  readonly addresses: readonly string[];
+  /** Milliseconds since they were found; null: none has been. */
+  readonly ageMs: number | null;
+  /** Why the last lookup found none: earlier addresses stay in use. */
+  readonly error?: string;
+}
+
 interface CachedName {
   addresses: readonly string[];
+  /** `performance.now()` ms when they were found. */
+  foundAt: number;
   error: string | undefined;
   /** `performance.now()` ms from which the entry is renewed on use. */
   renewAt: number;
@@ -139,6 +151,7 @@ export class Resolver {
     if (entry === undefined) {
       entry = {
         addresses: [],
+        foundAt: 0,
         error: undefined,
         renewAt: 0,
         usedAt: now,
@@ -152,6 +165,15 @@ export class Resolver {
     if (entry.addresses.length > 0) callback(entry.addresses, undefined);
     else if (entry.waiting !== undefined) entry.waiting.push(callback);
     else callback([], entry.error ?? `no address found for ${host}`);
+  }
+
+  /** The name as it is cached, for display; undefined for addresses, and while nothing has asked for it lately. */
+  known(host: string): KnownName | undefined {
+    const entry = this.#entries.get(host);
+    if (entry === undefined) return undefined;
+    const { addresses, foundAt, error } = entry;
+    const ageMs = addresses.length === 0 ? null : this.#system.now() - foundAt;
+    return { addresses, ageMs, ...(error !== undefined && { error }) };
   }
 
   #renew(host: string, entry: CachedName, waiting: Callback[] = []): void {
@@ -182,6 +204,7 @@ export class Resolver {
       this.#lanes.leave(host, lane, !succeeded && now - start >= SLOW_MS);
       if (succeeded) {
         entry.addresses = found.map((each) => each.address);
+        entry.foundAt = now;
         entry.error = undefined;
         entry.failures = 0;
         entry.renewAt = now + FRESH_MS;

@@ -75,6 +75,7 @@ function config(): object {
               route("api", { backend: "/api" }, { weight: 3 }),
               route("gone", { host: `127.0.0.1:${closed}`, policies: { health: { eviction: { duration: "1h" } } } }),
               route("cart", { service }),
+              route("named", { host: `localhost:${other.port}` }),
             ],
           },
         ],
@@ -270,6 +271,17 @@ test("a service has its workloads with their places, those that get no requests 
   assert.deepEqual([near?.state, near?.requests, near?.health], ["healthy", 1, 1]);
 });
 
+test("a host name has its addresses, and when they were looked up", async () => {
+  const start = Date.now();
+  assert.equal(await send("/named"), 200);
+  const named = (await list("?find=localhost")).find(({ kind }) => kind === "static");
+  const [endpoint] = named?.endpoints.shown ?? [];
+  const { addresses = [], foundAt = 0 } = endpoint?.name ?? {};
+  assert.ok(addresses.includes("127.0.0.1"), JSON.stringify(endpoint));
+  assert.ok(foundAt > start - 60_000 && foundAt <= Date.now() + 1000);
+  assert.equal((await endpointOf("/api"))?.name, undefined, "an address is no name");
+});
+
 test("limits say how full they are, and how many requests they have rejected", async () => {
   await using upstream = await RawUpstream.listen();
   const http = { maxConnections: 1, maxPendingRequests: 1, maxRequests: 7 };
@@ -299,7 +311,7 @@ test("limits say how full they are, and how many requests they have rejected", a
 test("long lists are shortened, unknown keys and parameters are refused", async () => {
   const { text } = await admin("/backends?limit=1");
   const { backends } = JSON.parse(text) as BackendsAnswer;
-  assert.deepEqual([backends.total, backends.shown.length], [4, 1]);
+  assert.deepEqual([backends.total, backends.shown.length], [5, 1]);
   const missing = await admin("/backends/nobody");
   assert.equal(missing.status, 404);
   assert.match(missing.text, /no backend has the key "nobody"; \/backends lists them/);

@@ -85,9 +85,11 @@ test("the list of backends: endpoints, why some get no requests, only the failin
   assert.match(gone, /evicteduntil \d\d:\d\d:\d\d, failures in a row: 1/);
   assert.match(String(await page.evaluate(row("shop/cart"))), /1\/7 failing127\.0\.0\.6:\d+notReady/);
   await shows(page, "and 2 more endpoints");
-  await page.evaluate("document.querySelector('button').click()");
+  await page.evaluate("document.querySelector('search button').click()");
   await shows(page, "2 backends");
-  await page.evaluate("document.querySelector('button').click(); document.querySelector('input').focus()");
+  await page.evaluate(
+    "document.querySelector('search button').click(); document.querySelector('search input').focus()",
+  );
   await page.send("Input.insertText", { text: "stor" });
   await shows(page, "1 backend");
   await until(page, "document.querySelectorAll('tbody tr').length === 1");

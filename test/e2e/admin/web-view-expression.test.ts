@@ -73,6 +73,10 @@ test("the filter of requests offers the names of records, for the keyboard alone
     String(await page.evaluate(`document.getElementById(${FIELD}.getAttribute('aria-describedby')).textContent`)),
     /unknown variable duratio; did you mean duration\?/,
   );
+  await page.evaluate("document.querySelector('#requests-problem a').click()");
+  await until(page, `document.querySelector('h1')?.textContent === 'Expression'`);
+  assert.equal(await page.evaluate(`${FIELD}.value`), "failed(response.code + duratio)");
+  assert.equal(await page.evaluate("document.querySelector('select').value"), "record");
 });
 
 test("the bench shows the value of every part while one types, and keeps it in the address", async (t) => {
