@@ -4,7 +4,7 @@ import { readMarkdown } from "./markdown.ts";
 
 const resolve = (target: string) => (target.startsWith("src/") ? undefined : `#/${target}`);
 
-test("blocks: headings, paragraphs, lists, tables and code; comments are left out", () => {
+test("blocks: headings, paragraphs, lists, tables and code; comments are left out, pictures are their descriptions", () => {
   const text = `# One & *two*
 
 A paragraph
@@ -23,6 +23,10 @@ of two lines.
 # no heading
 - no item
 \`\`\`
+<picture>
+  <source srcset="dark.png">
+  <img src="light.png" alt="what it shows">
+</picture>
 End`;
   assert.deepEqual(readMarkdown(text, resolve), [
     { heading: 1, id: "one--two", text: ["One & ", { em: ["two"] }] },
@@ -36,6 +40,7 @@ End`;
       ],
     },
     { code: "# no heading\n- no item" },
+    { paragraph: ["what it shows"] },
     { paragraph: ["End"] },
   ]);
 });

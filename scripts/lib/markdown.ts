@@ -4,7 +4,7 @@ import type { Block, Inline } from "../../ui/documents.ts";
 /** Where a link leads in the place where the text is shown; undefined: nowhere, so only its text is shown. */
 export type Resolve = (target: string) => string | undefined;
 
-/** The blocks of a page. HTML comments are left out, images are shown by their description, anything else unknown as it is written. */
+/** The blocks of a page. HTML comments are left out, pictures and images are shown by their description, anything else unknown as it is written. */
 export function readMarkdown(text: string, resolve: Resolve): Block[] {
   const lines = text.split("\n");
   const blocks: Block[] = [];
@@ -21,6 +21,10 @@ export function readMarkdown(text: string, resolve: Resolve): Block[] {
     } else if (line.startsWith("<!--")) {
       take((each) => !each.includes("-->"));
       lines.shift();
+    } else if (line.startsWith("<picture>")) {
+      const picture = take((each) => !each.includes("</picture>")).join(" ");
+      lines.shift();
+      blocks.push({ paragraph: inline(/\salt="([^"]*)"/.exec(picture)?.[1] ?? "") });
     } else if (heading !== null) {
       const [, signs = "", words = ""] = heading;
       lines.shift();
@@ -46,7 +50,7 @@ export function readMarkdown(text: string, resolve: Resolve): Block[] {
 }
 
 const ITEM = /^\s*(?:[-*]|\d+\.)\s+/;
-const STARTS_BLOCK = /^(?:\s*$|#{1,6}\s|```|\||<!--|[-*]\s|\d+\.\s)/;
+const STARTS_BLOCK = /^(?:\s*$|#{1,6}\s|```|\||<!--|<picture>|[-*]\s|\d+\.\s)/;
 
 /** The anchor that a heading gets: lower-case, punctuation gone, spaces to hyphens. */
 export function anchorOf(heading: string): string {

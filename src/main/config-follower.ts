@@ -1,3 +1,4 @@
+import type { ConfigDifference } from "../admin/plane/config-difference.ts";
 import type { ConfigError, ConfigStatus } from "../admin/plane/config-status.ts";
 import { messageOf } from "../base/errors.ts";
 import type { Logger } from "../base/log.ts";
@@ -12,6 +13,7 @@ import { digestOfPem } from "../tls/tls-check.ts";
 import { type Diagnostic, formatDiagnostics } from "../translation/problems/diagnostics.ts";
 import { type ResourceStore, shownUrl } from "../translation/resources/store.ts";
 import { WorkersDied } from "../worker/supervisor.ts";
+import { AppliedText } from "./applied-text.ts";
 import { DEADLY_REPEATS, type Follower, type Host, pauseBefore } from "./follower.ts";
 import { WrittenPlaces } from "./written-places.ts";
 
@@ -50,6 +52,7 @@ export class ConfigFollower implements Follower {
   #loadedAt = new Date().toISOString();
   #inEffect: Loaded | undefined;
   #places: WrittenPlaces | undefined;
+  #text: AppliedText | undefined;
   #restartRequired: readonly string[] = [];
   #lastError: ConfigError | null = null;
   /** The version that was rejected last, and why. */
@@ -78,6 +81,10 @@ export class ConfigFollower implements Follower {
   }
 
   readonly locate: Locate = (path) => this.#places?.locate(path);
+
+  async difference(secret: ReadonlySet<string>): Promise<ConfigDifference> {
+    return this.#text?.difference(secret) ?? { unknown: "the configuration does not come from a file" };
+  }
 
   get status(): ConfigStatus {
     const inputs = this.#inEffect?.inputs;
@@ -212,6 +219,7 @@ export class ConfigFollower implements Follower {
     this.#appliedAt = new Date().toISOString();
     this.#inEffect = loaded;
     this.#places = new WrittenPlaces(this.#source, this.#env, loaded.inputs.files);
+    if (this.#source.kind === "file") this.#text = new AppliedText(this.#source.path, loaded.inputs.files);
     this.#lastError = null;
     this.#rejected = undefined;
     this.#host.applied(loaded.configuration, loaded.warnings);

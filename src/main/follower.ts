@@ -1,3 +1,4 @@
+import type { ConfigDifference } from "../admin/plane/config-difference.ts";
 import type { ConfigStatus } from "../admin/plane/config-status.ts";
 import type { Locate } from "../base/origin.ts";
 import type { Impact } from "../impact/impact.ts";
@@ -9,6 +10,8 @@ export interface Follower {
   readonly status: ConfigStatus;
   /** Where a field of the configuration in effect is written in its file; undefined if that is not known any more, and for objects of a controller. */
   readonly locate: Locate;
+  /** How the source differs from what is in effect, without secrets; `secret`: names of header fields and parameters. */
+  difference(secret: ReadonlySet<string>): Promise<ConfigDifference>;
   /** Starts following. Rejects if the first configuration is available and cannot be applied. */
   begin(): Promise<void>;
   /** Applies the newest configuration, changed or not. */

@@ -1,4 +1,5 @@
 import { startAdminServer } from "../admin/admin-server.ts";
+import type { ConfigDifference } from "../admin/plane/config-difference.ts";
 import type { ConfigStatus } from "../admin/plane/config-status.ts";
 import type { AdminPlane } from "../admin/plane/plane.ts";
 import { startReadinessServer } from "../admin/readiness-server.ts";
@@ -204,6 +205,10 @@ export class Gateway {
   }
 
   readonly locate: Locate = (path) => this.#follower.locate(path);
+
+  difference(secret: ReadonlySet<string>): Promise<ConfigDifference> {
+    return this.#follower.difference(secret);
+  }
 
   /** See `Follower`. */
   preview(id: string): Promise<PackedIr> | undefined {

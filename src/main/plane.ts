@@ -2,6 +2,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { memoryReport, type NamedThreadMemory } from "../admin/memory.ts";
 import type { Overview, RoutesAnswer, RouteView } from "../admin/plane/answers.ts";
 import type { BackendsAnswer, BackendView, ProbeAnswer } from "../admin/plane/backends.ts";
+import type { ConfigDifference } from "../admin/plane/config-difference.ts";
 import type { ConfigPartsAnswer } from "../admin/plane/config-parts.ts";
 import type { ConfigStatus } from "../admin/plane/config-status.ts";
 import { AdminBadRequest, AdminGone, type AdminPlane, AdminUnavailable } from "../admin/plane/plane.ts";
@@ -63,6 +64,8 @@ interface PlaneSource {
   preview(id: string): Promise<PackedIr> | undefined;
   /** Where a field of the configuration in effect is written; see `Follower`. */
   readonly locate: Locate;
+  /** See `Follower`. */
+  difference(secret: ReadonlySet<string>): Promise<ConfigDifference>;
   readonly pending: readonly string[];
   readonly logFilter: string;
   readonly addresses: Readonly<Record<string, readonly string[]>>;
@@ -218,6 +221,7 @@ export function makePlane(gateway: PlaneSource): AdminPlane {
       const dump = { ...dumpIr(ir, live), version: versionInfo(), config };
       return redactAll(sorted(dump)) as ReturnType<typeof sorted>;
     },
+    configDifference: async () => redactAll(await gateway.difference(hidden)) as ConfigDifference,
     async configParts(question) {
       const { generation } = gateway.status;
       const { ir, live, config } = await dumped();

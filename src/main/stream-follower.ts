@@ -1,4 +1,5 @@
 import { setFlagsFromString } from "node:v8";
+import type { ConfigDifference } from "../admin/plane/config-difference.ts";
 import type { ConfigError, ConfigStatus } from "../admin/plane/config-status.ts";
 import { messageOf } from "../base/errors.ts";
 import type { Logger } from "../base/log.ts";
@@ -50,6 +51,10 @@ export class StreamFollower implements Follower {
   }
 
   readonly locate: Locate = () => undefined;
+
+  async difference(): Promise<ConfigDifference> {
+    return { unknown: "the configuration comes from a controller, not from a file" };
+  }
 
   get status(): ConfigStatus {
     const { version = null, connected = false, problem = null } = this.#client ?? {};

@@ -7,6 +7,7 @@ import { formatOrigin } from "../../src/base/origin.ts";
 import { useAnswer } from "../answer.ts";
 import { type AskError, ask } from "../ask.ts";
 import { ConfigState } from "../parts/config-state.tsx";
+import { Difference } from "../parts/difference.tsx";
 import { Origin } from "../parts/origin.tsx";
 import { Problem } from "../parts/problem.tsx";
 import { ValueTree } from "../parts/value-tree.tsx";
@@ -47,7 +48,10 @@ export function Config({ place: { query } }: PageProps): VNode {
   return (
     <>
       <h1 class="hidden">Configuration</h1>
-      <div class="config-state">{status.value === undefined ? null : <ConfigState status={status.value} />}</div>
+      <div class="config-state">
+        {status.value === undefined ? null : <ConfigState status={status.value} />}
+        {status.value === undefined || status.value.synchronized ? null : <OnDisk status={status.value} />}
+      </div>
       <search class="tools">
         <input
           type="search"
@@ -68,6 +72,28 @@ export function Config({ place: { query } }: PageProps): VNode {
           </div>
           <Pages answer={answer} words={words} />
         </>
+      )}
+    </>
+  );
+}
+
+/** How the file that is not in effect differs from what is. */
+function OnDisk({ status: { generation, loadedAt, lastError } }: { readonly status: ConfigStatus }): VNode {
+  const { answer, problem } = useAnswer(
+    "/config/difference",
+    {},
+    JSON.stringify([generation, loadedAt, lastError?.at]),
+  );
+  return (
+    <>
+      <h2>From what is in effect to the file</h2>
+      <Problem problem={problem} />
+      {answer === undefined ? null : "unknown" in answer ? (
+        <p class="quiet">Not known: {answer.unknown}.</p>
+      ) : answer.hunks.length === 0 ? (
+        <p class="quiet">The file has the same text; the cause is outside of it.</p>
+      ) : (
+        <Difference hunks={answer.hunks} />
       )}
     </>
   );
@@ -99,7 +125,11 @@ function Parts({
               <span>
                 <Name part={part} />
               </span>
-              {part.origin === undefined ? null : <span class="quiet">{formatOrigin(part.origin)}</span>}
+              {part.origin === undefined ? null : (
+                <span class="quiet">
+                  <bdi>{formatOrigin(part.origin)}</bdi>
+                </span>
+              )}
             </a>
           </li>
         ))}

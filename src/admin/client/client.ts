@@ -15,6 +15,7 @@ import {
   type RouteView,
 } from "../plane/answers.ts";
 import type { BackendsAnswer, BackendsQuery, ProbeAnswer } from "../plane/backends.ts";
+import type { ConfigDifference } from "../plane/config-difference.ts";
 import type { ConfigPartsAnswer, ConfigPartsQuery } from "../plane/config-parts.ts";
 import type { ConfigStatus } from "../plane/config-status.ts";
 import {
@@ -112,6 +113,10 @@ export class AdminClient {
 
   async overview(options: CallOptions = {}): Promise<Overview> {
     return this.#answer("/overview", await this.#json("/overview", options));
+  }
+
+  async configDifference(options: CallOptions = {}): Promise<ConfigDifference> {
+    return this.#answer("/config/difference", await this.#json("/config/difference", options));
   }
 
   async configParts(query: ConfigPartsQuery = {}, options: CallOptions = {}): Promise<ConfigPartsAnswer> {

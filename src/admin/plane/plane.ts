@@ -6,6 +6,7 @@ import type { Explanation } from "../../rehearsal/explanation.ts";
 import type { MetricsFormat } from "../../telemetry/prometheus.ts";
 import type { Overview, RoutesAnswer, RoutesQuery, RouteView } from "./answers.ts";
 import type { BackendsAnswer, BackendsQuery, BackendView, ProbeAnswer } from "./backends.ts";
+import type { ConfigDifference } from "./config-difference.ts";
 import type { ConfigPartsAnswer, ConfigPartsQuery } from "./config-parts.ts";
 import type { ConfigStatus } from "./config-status.ts";
 
@@ -18,6 +19,8 @@ export interface AdminPlane {
   configDump(): Promise<unknown>;
   /** Its parts, searched and in pages, secrets redacted. */
   configParts(question: ConfigPartsQuestion): Promise<ConfigPartsAnswer>;
+  /** How the configuration file differs from what is in effect, secrets redacted. */
+  configDifference(): Promise<ConfigDifference>;
   configStatus(): ConfigStatus;
   overview(): Overview;
   routes(question: RoutesQuestion): Promise<RoutesAnswer>;

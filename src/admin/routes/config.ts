@@ -20,6 +20,12 @@ export const configRoutes: readonly AdminRoute[] = [
     handle: ({ plane }) => answerReply("/config/status", plane.configStatus()),
   },
   {
+    path: "/config/difference",
+    methods: ["GET"],
+    summary: "how the configuration file differs from what is in effect, without secrets",
+    handle: async ({ plane }) => answerReply("/config/difference", await plane.configDifference()),
+  },
+  {
     path: "/config/parts",
     methods: ["GET"],
     parameters: ["search", "at", "page", "limit"],

@@ -27,6 +27,8 @@ export type MergedEndpoint = Exclude<keyof AdminAnswers, "/page-token">;
 export const MERGES: { readonly [Endpoint in MergedEndpoint]: Merge<AdminAnswers[Endpoint]> } = {
   "/backends": { merge: mergeBackends },
   "/backends/": { merge: mergeBackend },
+  // Replicas have their configuration from the controller, so none has a file to compare.
+  "/config/difference": { asksOne: () => true, merge: firstOf },
   // Replicas with one configuration have the same parts and the same names.
   "/config/parts": { asksOne: () => true, merge: firstOf },
   "/config/status": { merge: (answers) => mergeStatus(answersOf(answers)) },

@@ -6,11 +6,9 @@ import { isSecret, type Problem, type Related } from "../../translation/problems
 import { type Expanded, expandEnv } from "./env.ts";
 import { readPlainYaml } from "./plain-yaml.ts";
 import { DocumentPositions, Lines, PlainPositions, type Positions } from "./positions.ts";
+import { mayHoldSecret } from "./secret-lines.ts";
 import { aliasProblem, syntaxProblems, unusableKeys } from "./yaml-errors.ts";
 
-/** Such lines are never quoted in an error, nor those with a user and password before a host. */
-const SECRET_LINE =
-  /(key|secret|token|passw|credential|authorization|cookie)[\w-]*["']?\s*:|(basic|backend)Auth["']?\s*:\s*[^\s{[]/i;
 /** Values from the environment that are at least this long are named instead of shown. */
 const SECRET_LENGTH = 8;
 /** Limit of alias expansions, counting nested ones by multiplication; far above what people write. */
@@ -182,15 +180,4 @@ function offsetInBlock(source: string, header: number, text: string, line: numbe
   const written = source.slice(start, end === -1 ? undefined : end).replace(/\r$/, "");
   const wanted = text.split("\n")[line - 1] ?? "";
   return written.endsWith(wanted) ? start + written.length - wanted.length : undefined;
-}
-
-/** Whether a text, of one line or more, may hold a secret. */
-function mayHoldSecret(text: string): boolean {
-  return SECRET_LINE.test(text) || (text.includes("@") && text.split(/\s+/).some(hasPassword));
-}
-
-/** `user:password@`. A pattern for it would take time by the square of a line's length, such as that of JSON without line breaks. */
-function hasPassword(word: string): boolean {
-  const colon = word.indexOf(":", 1);
-  return colon > 0 && word.lastIndexOf("@") > colon;
 }

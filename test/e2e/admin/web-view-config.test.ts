@@ -1,13 +1,13 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { TestGateway } from "../../helpers/gateway.ts";
-import { inChromium, shows, textOf, until } from "../../helpers/web-view.ts";
+import { inChromium, shows, textOf, until, violations } from "../../helpers/web-view.ts";
 
 const SECRET = "hunter2-secret";
 /** Markup in a value. */
 const EVIL = "<img src=x onerror=document.title='owned'>";
 
-const configuration = (limit: number) => ({
+const configuration = (limit: number, secret = SECRET) => ({
   binds: [
     {
       port: 0,
@@ -17,7 +17,7 @@ const configuration = (limit: number) => ({
           routes: [
             {
               name: "evil",
-              policies: { requestHeaderModifier: { set: { "x-evil": EVIL, authorization: SECRET } } },
+              policies: { requestHeaderModifier: { set: { "x-evil": EVIL, authorization: secret } } },
               backends: [{ host: "127.0.0.1:9" }],
             },
             ...Array.from({ length: 120 }, (_, i) => ({
@@ -63,9 +63,15 @@ test("a rejected configuration is shown with its problem, and a new one takes it
   const page = await open(t, place("#/config?at=binds[0].listeners[0].routes[1]"));
   if (page === undefined) return;
   await shows(page, "up to date");
-  assert.equal(await gateway.reconfigure(configuration(-5)), "rejected");
+  assert.equal(await gateway.reconfigure(configuration(-5, `${SECRET}-2`)), "rejected");
   await shows(page, "the newest was rejected");
   await shows(page, "routes[1].policies.localRateLimit[0].maxTokens");
+  await until(page, "document.querySelector('.difference .good') !== null");
+  const difference = String(await page.evaluate("document.querySelector('.difference').textContent"));
+  assert.match(difference, /^- +authorization: <redacted>\n\+ +authorization: <redacted>$/m);
+  assert.match(difference, /^- .*maxTokens: 1$\n\+ .*maxTokens: -5$/m);
+  assert.doesNotMatch(difference, new RegExp(SECRET));
+  assert.deepEqual(await violations(page), []);
   assert.equal(await gateway.reconfigure(configuration(4321)), "applied");
   await shows(page, "4321");
   await shows(page, "up to date");

@@ -155,6 +155,7 @@ interface Exempt {
 const ADMIN: Readonly<Record<string, Output | Exempt>> = {
   "/": (seen) => read(seen, "/"),
   "/config_dump": (seen) => read(seen, "/config_dump"),
+  "/config/difference": { because: "it shows lines of the configuration file, nothing of requests" },
   "/config/parts": (seen) => read(seen, "/config/parts?limit=1000&at=settings"),
   "/config/status": (seen) => read(seen, "/config/status"),
   "/debug/trace": ({ traces }) => traces.join(""),

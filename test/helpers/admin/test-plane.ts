@@ -1,6 +1,7 @@
 import { memoryReport } from "../../../src/admin/memory.ts";
 import type { Overview, RoutesAnswer } from "../../../src/admin/plane/answers.ts";
 import type { BackendsAnswer, BackendView, ProbeAnswer } from "../../../src/admin/plane/backends.ts";
+import type { ConfigDifference } from "../../../src/admin/plane/config-difference.ts";
 import type { ConfigPartsAnswer } from "../../../src/admin/plane/config-parts.ts";
 import type { ConfigStatus } from "../../../src/admin/plane/config-status.ts";
 import {
@@ -82,6 +83,10 @@ export class TestPlane implements AdminPlane {
       traffic: { step: 10, points: [] },
       failures: null,
     };
+  }
+
+  async configDifference(): Promise<ConfigDifference> {
+    return { hunks: [] };
   }
 
   async configParts(): Promise<ConfigPartsAnswer> {

@@ -1,0 +1,25 @@
+import type { VNode } from "preact";
+import type { DifferenceHunk } from "../../src/admin/plane/config-difference.ts";
+
+const TONES = { "-": "bad", "+": "good", " ": "" } as const;
+
+/** Changes of a text, with the numbers of their lines. */
+export function Difference({ hunks }: { readonly hunks: readonly DifferenceHunk[] }): VNode {
+  return (
+    <pre class="difference mono" tabIndex={0}>
+      {hunks.map(({ before, after, lines }) => (
+        <>
+          <span class="quiet">
+            @@ line {before}, now {after} @@{"\n"}
+          </span>
+          {lines.map(({ sign, text }, index) => (
+            <span key={index} class={TONES[sign]}>
+              {sign} {text}
+              {"\n"}
+            </span>
+          ))}
+        </>
+      ))}
+    </pre>
+  );
+}
