@@ -17,8 +17,8 @@ import { COLUMNS, type Column, columns, showColumn } from "../request-columns.ts
 import { EMPTY, following, MOST, newer, received } from "../request-list.ts";
 import type { Keys, PageProps } from "./pages.ts";
 
-/** Seconds by which questions overlap: a record is written a moment after its request has ended. */
-const OVERLAP = 3;
+/** Milliseconds by which questions overlap: a record is written a moment after its request has ended, and no question takes as long as the other. */
+const OVERLAP = 1500;
 const PAGE_OF_ROWS = 20;
 /** Milliseconds between two questions. */
 const PAUSE = 1000;
@@ -48,11 +48,12 @@ export function Requests({ place: { query } }: PageProps): VNode {
     async (signal) => {
       const began = Date.now();
       const since = answered.current;
-      const last = since === undefined ? undefined : `${Math.ceil((began - since) / 1000) + OVERLAP}s`;
+      const last = since === undefined ? undefined : `${began - since + OVERLAP}ms`;
       const found = await ask("/requests", { query: { ...words, limit: MOST, last }, signal });
       // The filter may have changed meanwhile, a moment before this question is given up.
       if (present.current !== key) return;
-      answered.current = began;
+      // A question that was under way for longer may have left out some: the next one asks for this time again.
+      answered.current = since !== undefined && Date.now() - began > OVERLAP ? since : began;
       answer.value = found;
       list.value = received(list.peek(), found.records);
     },
