@@ -21,7 +21,11 @@ export function Frame(): VNode {
             name === undefined ? (
               []
             ) : (
-              <a key={path} href={`#${path}`} aria-current={page?.path === path ? "page" : undefined}>
+              <a
+                key={path}
+                href={`#${path}`}
+                aria-current={page?.path === path ? "page" : page?.within === path ? "true" : undefined}
+              >
                 {name}
               </a>
             ),

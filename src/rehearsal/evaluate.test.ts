@@ -95,6 +95,7 @@ test("secrets of the request are not shown, wherever they are", () => {
     ask("request.headers", { request: POST }),
     ask("variables()", { request: POST }),
     ask('request.headers.authorization.split(" ")[1] + "!"', { request: POST }),
+    ask("request.headers.map(name, request.headers[name])", { request: POST }),
     ask("request.uri", { request: POST }),
   ]);
   assert.match(all, /<redacted>/);

@@ -125,7 +125,11 @@ function Parts({
               <span>
                 <Name part={part} />
               </span>
-              {part.origin === undefined ? null : <span class="quiet">{formatOrigin(part.origin)}</span>}
+              {part.origin === undefined ? null : (
+                <span class="quiet">
+                  <bdi>{formatOrigin(part.origin)}</bdi>
+                </span>
+              )}
             </a>
           </li>
         ))}

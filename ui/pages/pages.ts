@@ -24,6 +24,8 @@ export interface Page {
   readonly path: string;
   /** In the navigation; absent: it has no entry. */
   readonly name?: string;
+  /** The path of the page whose entry stands for this one too. */
+  readonly within?: string;
   /** It divides the window itself and scrolls its parts. */
   readonly full?: true;
   /** Its keys, for the help. */
@@ -43,18 +45,18 @@ export interface PageProps {
 export const PAGES: readonly Page[] = [
   { path: "/", name: "Overview", show: Overview },
   { path: "/requests", name: "Requests", full: true, keys: REQUEST_KEYS, show: Requests },
-  { path: "/r/", show: Request },
+  { path: "/r/", within: "/requests", show: Request },
   { path: "/trace", name: "Trace", show: Trace },
   { path: "/routes", name: "Routes", full: true, show: Routes },
-  { path: "/routes/", show: Route },
+  { path: "/routes/", within: "/routes", show: Route },
   { path: "/backends", name: "Backends", full: true, show: Backends },
-  { path: "/backends/", show: Backend },
+  { path: "/backends/", within: "/backends", show: Backend },
   { path: "/explain", name: "What if", show: Explain },
   { path: "/expression", name: "Expression", show: Expression },
   { path: "/impact", name: "Impact", show: Impact },
   { path: "/config", name: "Configuration", full: true, show: Config },
   { path: "/policies", name: "Policies", show: Policies },
-  { path: "/policies/", show: Policy },
+  { path: "/policies/", within: "/policies", show: Policy },
   { path: "/docs", show: Docs },
   { path: "/docs/", show: Doc },
 ];

@@ -5,8 +5,8 @@ import { request } from "node:http";
 import { after, before, suite, type TestContext, test } from "node:test";
 import { TestGateway } from "../../../test/helpers/gateway.ts";
 import { ofGateway, testCluster } from "../../../test/helpers/kube/tgctl.ts";
-import { replicaItems } from "../commands/replicas.ts";
 import type { ProxyAdmin } from "../proxy/admin.ts";
+import { replicaItems } from "../proxy/trace-replicas.ts";
 import { CliError } from "../runner/errors.ts";
 import { type TraceItem, type TraceRecord, toRecord } from "../trace/source.ts";
 

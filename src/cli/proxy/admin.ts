@@ -100,6 +100,8 @@ export async function openTrace(
     readonly token: string | undefined;
     readonly reveal: boolean;
     readonly duration: string | undefined;
+    /** Default: the gateway's. */
+    readonly bodies?: string | undefined;
     readonly signal: AbortSignal;
   },
 ): Promise<AsyncGenerator<TraceRecord>> {

@@ -1,9 +1,10 @@
 import { AdminClientError } from "../../admin/client/client.ts";
 import { withQuery } from "../../admin/client/client-request.ts";
-import { type PlainReply, textReply } from "../../admin/server/reply.ts";
-import type { ProxyAdmin } from "../proxy/admin.ts";
-import { CliError } from "../runner/errors.ts";
+import type { PlainReply } from "../../admin/server/reply.ts";
+import { openTrace, type ProxyAdmin } from "../proxy/admin.ts";
+import type { TraceRecord } from "../trace/source.ts";
 import type { ViewQuestion, ViewSource } from "./server.ts";
+import { unavailable } from "./unavailable.ts";
 
 /** What a proxy has responded with. */
 export interface ProxyResponse {
@@ -21,7 +22,20 @@ export function oneProxy(proxy: ProxyAdmin): ViewSource {
         return unavailable(error);
       }
     },
+    trace: (query, signal) => traceAt(proxy, query, signal),
   };
+}
+
+/** The events of the next request at a proxy that fits the query of `/debug/trace`. @throws CliError */
+export function traceAt(
+  proxy: ProxyAdmin,
+  query: URLSearchParams,
+  signal: AbortSignal,
+): Promise<AsyncGenerator<TraceRecord>> {
+  const [expression, bodies, duration] = ["expression", "bodies", "duration"].map(
+    (name) => query.get(name) ?? undefined,
+  );
+  return openTrace(proxy, { expression, bodies, duration, token: undefined, reveal: false, signal });
 }
 
 /** Asks a proxy. @throws CliError if it does not respond */
@@ -40,15 +54,4 @@ export async function askProxy(
 /** The response of a proxy, passed on. */
 export function replyOf({ status, text }: ProxyResponse): PlainReply {
   return { status, type: text.startsWith("{") ? "application/json" : "text/plain; charset=utf-8", body: text };
-}
-
-/** The reply that says why there is no answer; asking again may help. */
-export function unavailable(error: unknown): PlainReply {
-  return textReply(503, `${problemOf(error)}\n`);
-}
-
-/** Anything thrown as lines of text, with its cause and what to do. */
-export function problemOf(error: unknown): string {
-  const { message, why, hint } = CliError.from(error);
-  return [message, why, hint].filter((line) => line !== undefined).join("\n");
 }

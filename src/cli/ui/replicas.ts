@@ -9,8 +9,11 @@ import { MERGES, type MergedEndpoint } from "../merge/merges.ts";
 import type { OfReplica } from "../merge/replica.ts";
 import type { ProxyAdmin } from "../proxy/admin.ts";
 import type { Proxies } from "../proxy/proxies.ts";
-import { askProxy, type ProxyResponse, problemOf, replyOf, unavailable } from "./one-proxy.ts";
+import { replicaItems } from "../proxy/trace-replicas.ts";
+import type { TraceItem, TraceRecord } from "../trace/source.ts";
+import { askProxy, type ProxyResponse, replyOf, traceAt } from "./one-proxy.ts";
 import type { ViewQuestion, ViewSource } from "./server.ts";
+import { problemOf, unavailable } from "./unavailable.ts";
 
 /** Milliseconds for which a replica is not asked again which configuration it has. */
 const STATUS_MS = 3000;
@@ -50,7 +53,22 @@ export function allReplicas(proxies: Proxies): ViewSource {
         return unavailable(error);
       }
     },
+    async trace(query, signal) {
+      const serving = async (): Promise<readonly ProxyAdmin[]> =>
+        (await proxies.serving?.()) ?? [await proxies.first()];
+      const open = (proxy: ProxyAdmin, stop: AbortSignal): ReturnType<typeof traceAt> => traceAt(proxy, query, stop);
+      const items = replicaItems({ name: proxies.name, serving, open, signal });
+      // The first item comes before any replica is asked, the next one when one of them waits.
+      await items.next();
+      const waiting = await items.next();
+      return eventsOf(items, waiting.done === true ? undefined : waiting.value);
+    },
   };
+}
+
+async function* eventsOf(items: AsyncIterable<TraceItem>, first: TraceItem | undefined): AsyncGenerator<TraceRecord> {
+  if (first?.kind === "event") yield first;
+  for await (const item of items) if (item.kind === "event") yield item;
 }
 
 /** The answers as one, and if all were asked (`isWhole`), what is to be said about each replica; without answers, why there are none. */

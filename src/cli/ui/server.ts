@@ -8,6 +8,7 @@ import { pageTokenReply } from "../../admin/routes/ui.ts";
 import { Guard } from "../../admin/server/guard.ts";
 import { startHttpServer } from "../../admin/server/http-server.ts";
 import { type PlainReply, textReply } from "../../admin/server/reply.ts";
+import { SseReader } from "../../admin/server/sse-reader.ts";
 import { webViewFile } from "../../admin/server/web-view.ts";
 import { codeOf } from "../../base/errors.ts";
 import type { ListenAddress } from "../../base/listen-address.ts";
@@ -16,6 +17,7 @@ import { OwnSockets } from "../../base/own-sockets.ts";
 import { sameSecret } from "../../base/same-secret.ts";
 import { MERGES, type MergedEndpoint } from "../merge/merges.ts";
 import type { ViewAddress } from "./address.ts";
+import { unavailable } from "./unavailable.ts";
 
 /** Bytes: those of a configuration whose impact is asked for. */
 const MAX_BODY = 16 * 1024 * 1024;
@@ -38,7 +40,12 @@ export interface ViewQuestion {
 export interface ViewSource {
   /** Never rejects: a question without an answer has a reply that says why. */
   answer(question: ViewQuestion): Promise<PlainReply>;
+  /** The next request that fits the query of `/debug/trace`, whichever of the gateways gets it. @throws CliError if none can wait for it */
+  trace(query: URLSearchParams, signal: AbortSignal): Promise<Trace>;
 }
+
+/** The events of the trace, once a gateway waits for a request. */
+type Trace = AsyncGenerator<{ readonly raw: string }>;
 
 interface RunningView {
   /** `http://localhost:<port>/<secret>/ui/` */
@@ -66,6 +73,21 @@ const ROUTES = routesByPath<ViewSource>([
     onlyReads: true,
     summary: "what the view shows to change something",
     handle: ({ pageToken }) => pageTokenReply(pageToken()),
+  },
+  {
+    path: "/debug/trace",
+    methods: ["GET"],
+    // Secrets are never revealed here.
+    parameters: ["expression", "bodies", "duration"],
+    summary: "events of the next request",
+    handle: async ({ plane, query, signal }) => {
+      try {
+        const events = await plane.trace(query, signal);
+        return { stream: (response) => writeEvents(events, new SseReader(response)) };
+      } catch (error) {
+        return unavailable(error);
+      }
+    },
   },
   ...PASSED_ON.map(
     ({ path, methods, onlyReads }): AdminRoute<ViewSource> => ({
@@ -129,6 +151,25 @@ export async function serveView(source: ViewSource, { port, secret }: ViewAddres
   const [, chosen = ""] = /:(\d+)$/.exec(server.addresses[0] ?? "") ?? [];
   const base = `http://localhost:${chosen}`;
   return { url: `${base}/${secret}/ui/`, ticket: `${base}/${ticket}`, close: () => server.close() };
+}
+
+/** Writes as fast as the browser reads, until the trace ends or the browser goes. */
+async function writeEvents(events: Trace, reader: SseReader): Promise<void> {
+  let isOver = false;
+  void reader.ended.then(() => {
+    isOver = true;
+  });
+  reader.start();
+  for await (const { raw } of events) {
+    while (!isOver && !reader.event(raw)) {
+      const drained = new Promise<void>((resolve) => {
+        reader.onDrain = resolve;
+      });
+      await Promise.race([drained, reader.ended]);
+    }
+    if (isOver) return;
+  }
+  reader.end();
 }
 
 function redirect(location: string): PlainReply {

@@ -104,9 +104,20 @@ test("replicas are one gateway: what each knows is added up, and keeps the name 
   const { answer: rehearsed } = await ask("/explain", "", { request: { url: "http://shop.example/shop/" } });
   assert.equal(rehearsed.outcomes[0]?.route, "default/shop");
 
+  const traced = await fetch(new URL("../debug/trace?expression=true", url));
+  assert.match(traced.headers.get("content-type") ?? "", /^text\/event-stream/);
+  const events = traced.text();
+  // The other replica may begin to wait later.
+  let isTraced = false;
+  void events.then(() => {
+    isTraced = true;
+  });
+  while (!isTraced) await send(two, "/shop/traced", 1);
+  assert.match(await events, /"path":"\/shop\/traced"[\s\S]*requestFinished/);
+
   const page = await open(t, `${url}#/requests`);
   if (page !== undefined) {
-    await shows(page, "8 requests");
+    await shows(page, "/shop/traced");
     await shows(page, "2 replicas");
     await page.evaluate(`location.hash = "#/r/${encodeURIComponent(key)}"`);
     await shows(page, "/admin/two");

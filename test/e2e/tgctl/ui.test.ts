@@ -81,6 +81,12 @@ suite("tgctl ui", () => {
     assert.deepEqual([wrong.status, (await wrong.text()).slice(0, 7)], [400, "where: "]);
     assert.equal((await fetch(new URL("../requests/9-9", url))).status, 404);
     assert.equal((await fetch(new URL("../requests?nonsense=1", url))).status, 400);
+    const trace = (query: string) => fetch(new URL(`../debug/trace?${query}`, url));
+    assert.equal((await trace("reveal=true")).status, 400);
+    assert.match(await (await trace("expression=1%20%2B")).text(), /^trace stream returned 400: /);
+    const events = await trace("expression=true");
+    await fetch(`http://127.0.0.1:${gateway.port()}/next`);
+    assert.match(await events.text(), /"path":"\/next"[\s\S]*requestFinished/);
   });
 
   test("the browser is led to the address by a link that works once", async (t) => {

@@ -11,6 +11,7 @@ import {
   TARGET_OPTIONS,
   type TargetWords,
 } from "../../../proxy/proxies.ts";
+import { replicaItems } from "../../../proxy/trace-replicas.ts";
 import type { Context } from "../../../runner/context.ts";
 import { type Command, defineCommand } from "../../../runner/define-command.ts";
 import { CliError, usage } from "../../../runner/errors.ts";
@@ -20,7 +21,6 @@ import { FORMAT_OPTIONS, type Format, formatOf, present, showsFullScreen } from 
 import { liveItems, sourceOfFile } from "../../../trace/source.ts";
 import type { TraceView } from "../../../trace/view.ts";
 import { openProxies } from "../../open-proxies.ts";
-import { replicaItems } from "../../replicas.ts";
 
 export const watchCommand = (loadTraceView: () => Promise<TraceView>): Command =>
   defineCommand({

@@ -1,8 +1,8 @@
 /** One trace of several replicas: each waits for the next request, and the first that sees one wins. */
 import { setTimeout as delay } from "node:timers/promises";
-import type { ProxyAdmin } from "../proxy/admin.ts";
 import { describe } from "../runner/errors.ts";
 import type { TraceItem, TraceRecord } from "../trace/source.ts";
+import type { ProxyAdmin } from "./admin.ts";
 
 /** Milliseconds between two lookups of the replicas. */
 const POLL_MS = 1000;
