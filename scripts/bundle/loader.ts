@@ -38,11 +38,18 @@ export function run(folder: string, name: string): object {
   const script = new Script(readFileSync(file, "latin1"), { filename: file, cachedData: cachedCode(file) });
   const wrapper: Wrapper = script.runInThisContext();
   // Bundles import each other by relative paths, everything else is part of Node.js.
-  const load = (id: string): unknown => (id.startsWith("./") ? run(folder, id.slice(2)) : process.getBuiltinModule(id));
+  const load = (id: string): unknown => (id.startsWith("./") ? run(folder, id.slice(2)) : builtin(id));
   // Not `import()` in the bundle: in a script it needs an experimental feature, about which Node.js warns the user.
   const importModule = (id: string): Promise<unknown> => import(pathToFileURL(`${folder}/${id}`).href);
   wrapper(module.exports, load, module, file, folder, importModule);
   return module.exports;
+}
+
+/** Libraries ask for optional modules, and expect an error for those that are not there. */
+function builtin(id: string): unknown {
+  const found: unknown = process.getBuiltinModule(id);
+  if (found === undefined) throw Object.assign(new Error(`Cannot find module '${id}'`), { code: "MODULE_NOT_FOUND" });
+  return found;
 }
 
 /** Undefined while the build has not made it yet. */
