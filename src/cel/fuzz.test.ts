@@ -148,7 +148,7 @@ test("an observed condition is met when it is met unobserved, and its parts have
       assert.deepEqual([met, error?.what], [matches, failed?.what], text);
       for (const { from, to, result } of parts) {
         const alone = outcome(text.slice(from, to));
-        if (alone !== "refused") assert.deepEqual("error" in result ? "failed" : result, alone, text);
+        if (alone !== "refused") assert.deepEqual("error" in result ? "failed" : { value: result.value }, alone, text);
       }
       compared++;
     }),

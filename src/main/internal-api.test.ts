@@ -12,11 +12,12 @@ import { InternalApi } from "./internal-api.ts";
 /** A folder in which not even root can create a file. */
 const READ_ONLY = "/proc/none";
 const configuration = { internal: true } as PackedIr;
+const PLANE = { permits: { browserOrigins: [] as readonly string[] } } as AdminPlane;
 
 test("if a folder cannot be written to, as in many containers, the socket is in the next, and is removed at the end", async () => {
   const api = new InternalApi([READ_ONLY, tmpdir()]);
   assert.ok(api.socket.startsWith(tmpdir()));
-  await api.prepare(configuration, {} as AdminPlane, {} as Logger, new OwnSockets());
+  await api.prepare(configuration, PLANE, {} as Logger, new OwnSockets());
   assert.ok(existsSync(api.socket));
   await api.close();
   assert.ok(!existsSync(dirname(api.socket)));
