@@ -55,14 +55,22 @@ export async function impactAside(task: ImpactTask): Promise<Impact> {
     ended.abort(new Error(`the comparison takes longer than ${LONGEST_MS / 1000} s`));
   }, LONGEST_MS);
   try {
-    const [reply] = (await once(worker, "message", { signal: ended.signal })) as [ImpactReply];
+    const reply = await replyOf(worker, ended.signal);
     if ("impact" in reply) return reply.impact;
     if ("invalid" in reply) throw new BadConfiguration(reply.invalid);
     throw new Error(reply.failure);
-  } catch (error) {
-    throw ended.signal.aborted ? ended.signal.reason : error;
   } finally {
     clearTimeout(timer);
     await worker.terminate();
+  }
+}
+
+/** Rejects with the reason of the signal. A thread may end as soon as it has replied, so the signal says nothing about a reply that is there. */
+async function replyOf(worker: Worker, ended: AbortSignal): Promise<ImpactReply> {
+  try {
+    const [reply] = (await once(worker, "message", { signal: ended })) as [ImpactReply];
+    return reply;
+  } catch (error) {
+    throw ended.aborted ? ended.reason : error;
   }
 }
