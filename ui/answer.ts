@@ -10,7 +10,7 @@ const PAUSE = 1000;
 /** Until the gateway has answered, the answer to the question before. */
 interface Answered<T> {
   readonly answer: T | undefined;
-  /** Why there is none. */
+  /** Why there is no answer. */
   readonly problem: AskError | undefined;
 }
 

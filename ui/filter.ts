@@ -1,4 +1,4 @@
-/** The filter of the list of requests: conditions of an expression in CEL, of which each can be added and removed. */
+/** The filter of the list of requests: a CEL expression whose conditions can be added and removed one by one. */
 import type { RequestRecord } from "../src/recorder/records.ts";
 
 /** What a condition compares, as people call it. */

@@ -1,7 +1,7 @@
 /** Reads the Markdown that docs/ is written in: headings, paragraphs, flat lists, tables, blocks of code, and text with code, emphasis and links. */
 import type { Block, Inline } from "../../ui/documents.ts";
 
-/** Where a link leads in the place where the text is shown; undefined: nowhere, so only its text is shown. */
+/** Where a link leads in the place that shows the text; undefined: the link becomes plain text. */
 export type Resolve = (target: string) => string | undefined;
 
 /** The blocks of a page. HTML comments are left out, pictures and images are shown by their description, anything else unknown as it is written. */

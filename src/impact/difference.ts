@@ -55,7 +55,7 @@ export function differencesOf(before: Decisions, after: Decisions): readonly Dif
       .filter((will) => agree(was.values, will.values))
       .map((will) => ({ values: new Map([...was.values, ...will.values]), found: couple(was, will) })),
   );
-  // Requests that are refused by both are none that could change.
+  // Requests that both refuse cannot change.
   const [passing, ...others] = pairs.filter(({ found }) => !found.every(isRefusedByBoth));
   const isComplete = before.omitted === 0 && after.omitted === 0;
   const signatures = new Set(pairs.map(({ found }) => signatureOf(found)));

@@ -5,7 +5,7 @@ import type { Supervisor } from "../worker/supervisor.ts";
 
 /** Endpoints that are probed at a time. */
 const MOST = 16;
-/** Milliseconds from the end of probes to the next ones: whoever may ask must not be able to load backends with them. */
+/** Milliseconds between the end of one round of probes and the next: probes must not become a load on backends. */
 const PAUSE_MS = 1000;
 
 /** Probes that somebody asks for: of some endpoints at a time, and not too often. */

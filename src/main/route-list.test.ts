@@ -59,7 +59,7 @@ test("requests count for the route of their listener or of a group, and rows wit
   ]);
 });
 
-test("a list is made once for a configuration, and forgotten when nobody has asked for a minute", async (t) => {
+test("a configuration's list is made once, and dropped after a minute without questions", async (t) => {
   t.mock.timers.enable({ apis: ["setTimeout"] });
   const lists = new RouteLists();
   const [first, second] = [configuration(), configuration()];

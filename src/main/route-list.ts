@@ -18,7 +18,7 @@ import { type Counted, isFailed } from "./traffic-history.ts";
 
 /** ISO 8601: when counting began. */
 const BEGAN = new Date(performance.timeOrigin).toISOString();
-/** Milliseconds after which a list is forgotten that nobody asks for. */
+/** Milliseconds without questions after which a list is dropped. */
 const KEPT_MS = 60_000;
 /** Places of one route that are shown. */
 const MOST_PLACES = 32;
@@ -89,7 +89,7 @@ const SORTED_BY: { readonly [Each in Order]?: (traffic: Traffic) => number | und
   latest: ({ latest }) => latest,
 };
 
-/** The list of one configuration at a time: made when somebody asks, and forgotten when nobody has for a minute. */
+/** Keeps the list of one configuration: the first question makes it, and a minute without questions drops it. */
 export class RouteLists {
   #made: { readonly configuration: PackedIr; readonly list: Promise<RouteList> } | undefined;
   #timer: NodeJS.Timeout | undefined;
@@ -160,7 +160,7 @@ class RouteList {
     };
   }
 
-  /** The route with this key, with its policies; undefined if there is none. */
+  /** The route with this key and its policies; undefined for an unknown key. */
   one(key: string, source: RowSource): RouteView | undefined {
     const found = this.#entries.filter((entry) => entry.key === key);
     if (found.length === 0) return undefined;

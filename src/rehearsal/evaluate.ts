@@ -47,7 +47,7 @@ export interface AskedExpression {
 export interface Evaluation {
   /** The type of the value, as far as it is known before the evaluation; absent: the expression does not compile. */
   readonly type?: string;
-  /** JSON; absent if there is none, or it is too large. */
+  /** JSON; absent if the expression has no value, or a value that is too large. */
   readonly value?: unknown;
   /** Why the expression does not compile, or has no value. */
   readonly problem?: ExpressionProblem;
@@ -111,7 +111,7 @@ export function evaluate(question: ExpressionQuestion, around: Surroundings): Ev
   try {
     const environment = CelEnvironment.defining(around.functions);
     const { type, error, needs, whole, parts } = environment.examine(expression, scope, activation);
-    // What was sent is known to whoever asks, so only names and values tell what is secret.
+    // Those who ask know what they sent, so only names and values tell what is secret.
     const shown = (part: NonNullable<typeof whole>): EvaluatedPart => ({
       ...secrets.part({ ...part, readsMore: false }),
       ...("type" in part.result && { type: part.result.type }),
@@ -134,7 +134,7 @@ function problemOf({ what, message, position }: CelError): ExpressionProblem {
   return { what, message, ...(position !== undefined && { line: position.line, column: position.column }) };
 }
 
-/** What is assumed of a variable: null: it is not set; undefined: nothing. */
+/** The assumed value of a variable; null: the variable is not set; undefined: nothing is assumed. */
 type ValueOf = (assumed: Assumptions) => unknown;
 
 /** The variables that can be assumed, and by which assumption. */

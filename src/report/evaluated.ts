@@ -6,7 +6,7 @@ interface EvaluatedLine {
   readonly depth: number;
   /** As it is written, in one line. */
   readonly text: string;
-  /** JSON, or why there is none. */
+  /** The value as JSON, or the reason for its absence. */
   readonly value: string;
   /** Of the value; absent without one. */
   readonly type?: string;

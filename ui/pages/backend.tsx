@@ -157,7 +157,7 @@ function Changes({ endpoint: { changes } }: { readonly endpoint: EndpointView })
   );
 }
 
-/** The addresses of a host name and how old they are, or why there are none. */
+/** The addresses of a host name with their age, or the error of the lookup. */
 function NameCell({ name }: { readonly name: EndpointView["name"] | undefined }): VNode {
   if (name === undefined) return <td />;
   const { addresses, foundAt, error } = name;

@@ -185,7 +185,7 @@ function Labeled({ field, name, wide = false, problem, wrong, children }: Labele
   );
 }
 
-/** What is assumed from now on; undefined: nothing, it is left open. */
+/** The value to assume; undefined leaves it open. */
 type Change = readonly [name: string, value: string | undefined];
 
 interface AnswerProps {
@@ -276,7 +276,7 @@ function useChoices(answer: Explanation | undefined): ReadonlyMap<string, Readon
 interface SwitchesProps {
   readonly name: string;
   readonly values: readonly string[];
-  /** undefined: it is left open. */
+  /** undefined: left open. */
   readonly value: string | undefined;
   /** What is wrong with the value. */
   readonly problem: AskError | undefined;

@@ -49,7 +49,7 @@ export function EndpointCells({ endpoint }: { readonly endpoint: EndpointView })
 }
 
 interface CountProps {
-  /** undefined: not known. */
+  /** undefined: unknown. */
   readonly value: number | undefined;
   /** The color unless it is 0. */
   readonly tone?: "warn" | "bad";

@@ -13,7 +13,7 @@ export function Origin({ origin }: { readonly origin: Written }): VNode {
   return <a href={configHash(formatOrigin(field))}>{formatOrigin(origin)}</a>;
 }
 
-/** The same for a place of which only the text is known, such as `gateway.yaml:31`. */
+/** As `Origin`, for a place that is only known as text, such as `gateway.yaml:31`. */
 export function OriginText({ text }: { readonly text: string }): VNode {
   return useContext(InEffect) ? <a href={configHash(text)}>{text}</a> : <span class="quiet">{text}</span>;
 }

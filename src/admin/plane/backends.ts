@@ -118,7 +118,7 @@ export interface EndpointView {
     /** Requests that wait for a connection. */
     readonly waiting: number;
   };
-  /** Its host name as it was looked up. Absent for addresses, and while nobody connects. */
+  /** The latest lookup of its host name. Absent for an IP address, and until something connects. */
   readonly name?: {
     /** In use; empty: none was found. */
     readonly addresses: readonly string[];

@@ -20,7 +20,7 @@ export interface ConfigPartsAnswer {
   readonly found: number;
   readonly page: number;
   readonly parts: readonly ConfigPart[];
-  /** The part `at`, with what is in it but in no other part, as `/config_dump` shows it; absent: there is none. */
+  /** The part that `at` names, without the parts inside it, as `/config_dump` shows it; absent if no part matches. */
   readonly chosen?: ConfigPart & { readonly value: Readonly<Record<string, unknown>> };
 }
 

@@ -8,7 +8,7 @@ const NO_VIEW = "config.ui.enabled is false: this gateway shows no web view";
 /** Where browsers are sent. Relative, because the server may be behind a route with a prefix. */
 const VIEW = "ui/";
 
-/** The token of a page, or why there is none. */
+/** The reply with the token of a page. @throws AdminForbidden if the page gets none */
 export function pageTokenReply(token: string | undefined): PlainReply {
   if (token === undefined) throw new AdminForbidden("only the page of this server gets a token");
   return answerReply("/page-token", { token });

@@ -19,7 +19,7 @@ test("the same proxies have the same address, others another one, and other user
   assert.equal(mode & 0o777, 0o600);
 });
 
-test("without a place for the key, or with a file that is none, the address is that of this run", async (t) => {
+test("if the key cannot be stored, or its file holds something else, each run has an address of its own", async (t) => {
   const home = await mkdtemp(join(tmpdir(), "ui-"));
   t.after(() => rm(home, { recursive: true }));
   const env = { XDG_STATE_HOME: home };

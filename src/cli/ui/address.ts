@@ -1,4 +1,4 @@
-/** Where `tgctl ui` serves: an address that nobody can guess, and that is the same whenever the same proxies are shown. */
+/** Where `tgctl ui` serves: an address that others cannot guess and that stays the same for the same proxies. */
 import { createHmac, randomBytes } from "node:crypto";
 import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";

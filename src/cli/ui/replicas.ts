@@ -21,7 +21,7 @@ const STATUS_MS = 3000;
 /** What one replica says to a question. */
 interface Said {
   readonly name: string;
-  /** undefined: it was not asked, or there is none. */
+  /** undefined: the replica was not asked or did not answer. */
   readonly response?: ProxyResponse | undefined;
   /** Why there is no response. */
   readonly problem?: string;
@@ -71,7 +71,7 @@ async function* eventsOf(items: AsyncIterable<TraceItem>, first: TraceItem | und
   for await (const item of items) if (item.kind === "event") yield item;
 }
 
-/** The answers as one, and if all were asked (`isWhole`), what is to be said about each replica; without answers, why there are none. */
+/** Merges the answers, and adds the state of each replica if all were asked (`isWhole`). Without answers, the reply says why. */
 function merged<Endpoint extends MergedEndpoint>(
   endpoint: Endpoint,
   said: readonly Said[],

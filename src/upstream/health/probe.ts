@@ -11,7 +11,7 @@ import type { HttpHealthCheck } from "../settings/settings.ts";
 
 /** How a probe ended. */
 interface ProbeOutcome {
-  /** Why the endpoint is not healthy; undefined: it is. */
+  /** Why the endpoint is not healthy; undefined for a healthy one. */
   readonly failure: string | undefined;
   /** See `ProbeResult`. */
   readonly status?: number | string;

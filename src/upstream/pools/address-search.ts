@@ -41,7 +41,7 @@ export class AddressSearch {
     this.#budget = budget;
   }
 
-  /** What is known of the first host name among the addresses; undefined if it is not in use, or if there is none. */
+  /** The latest lookup of the first host name among the addresses; undefined without a host name in use. */
   get knownName(): KnownName | undefined {
     const named = this.#addresses.find(isNamed);
     return named !== undefined && "host" in named ? this.#resolver.known(named.host) : undefined;

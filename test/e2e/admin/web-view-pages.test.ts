@@ -1,4 +1,4 @@
-/** What holds for every page of the web view, on a gateway with traffic: whoever adds a page adds a line to `SHOWN`. */
+/** What holds for every page of the web view, on a gateway with traffic. A new page needs a line in `SHOWN`. */
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { createServer } from "node:http";

@@ -95,7 +95,7 @@ test("markup, controls and a field of 1 MB in what clients and links say is show
     assert.equal(await page.evaluate("document.querySelectorAll('main script, main img, main b').length"), 0, hash);
     assert.equal(await page.evaluate("document.documentElement.scrollWidth > innerWidth"), false, hash);
   }
-  // Refusals of what these links ask are none.
+  // Refused questions are expected here.
   assert.deepEqual(
     page.messages.filter((message) => !message.includes('"source":"network"')),
     [],
