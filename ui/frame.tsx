@@ -1,7 +1,8 @@
 import type { VNode } from "preact";
 import { counted } from "../src/base/counted.ts";
 import { replicas, waiting } from "./ask.ts";
-import { PAGES, type Page } from "./pages/pages.ts";
+import type { Page } from "./page.ts";
+import { PAGES } from "./pages/pages.ts";
 import { Help } from "./parts/help.tsx";
 import { replicaNotes } from "./parts/replica-notes.ts";
 import { place } from "./place.ts";

@@ -58,6 +58,16 @@ export async function look(page: Page, scheme: "light" | "dark", width: number, 
   await page.send("Emulation.setDeviceMetricsOverride", { width, height: 600, deviceScaleFactor: zoom, mobile: false });
 }
 
+/** Asserts that axe finds nothing wrong and nothing is wider than the window, light and dark, in windows of these widths. */
+export async function fits(page: Page, ...widths: readonly number[]): Promise<void> {
+  for (const width of widths)
+    for (const scheme of ["light", "dark"] as const) {
+      await look(page, scheme, width);
+      assert.equal(await page.evaluate("document.documentElement.scrollWidth > innerWidth"), false, `${width} pixels`);
+      assert.deepEqual(await violations(page), [], `${scheme}, ${width} pixels`);
+    }
+}
+
 /** All text of a page. */
 export function textOf(page: Page): Promise<string> {
   return page.evaluate("document.body.textContent").then(String);

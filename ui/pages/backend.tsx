@@ -6,13 +6,13 @@ import { formatOrigin } from "../../src/base/origin.ts";
 import { changeText, timeText } from "../../src/report/health.ts";
 import { durationText } from "../../src/report/recorded.ts";
 import { type AskError, ask } from "../ask.ts";
+import type { PageProps } from "../page.ts";
 import { EndpointCells, EndpointHeadings } from "../parts/endpoint-cells.tsx";
 import { HealthStrip } from "../parts/health-strip.tsx";
 import { ProbeNow } from "../parts/probe-now.tsx";
 import { Problem } from "../parts/problem.tsx";
 import { hashOf, routeHash } from "../place.ts";
 import { usePoll } from "../poll.ts";
-import type { PageProps } from "./pages.ts";
 
 /** Milliseconds between two questions, and of the health that is drawn. */
 const PAUSE = 2000;

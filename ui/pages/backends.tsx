@@ -3,11 +3,11 @@ import type { VNode } from "preact";
 import type { BackendsAnswer, BackendView } from "../../src/admin/plane/backends.ts";
 import { counted } from "../../src/base/counted.ts";
 import { type AskError, ask } from "../ask.ts";
+import type { PageProps } from "../page.ts";
 import { ENDPOINT_COLUMNS, EndpointCells, EndpointHeadings } from "../parts/endpoint-cells.tsx";
 import { Problem } from "../parts/problem.tsx";
 import { hashOf } from "../place.ts";
 import { usePoll } from "../poll.ts";
-import type { PageProps } from "./pages.ts";
 
 /** Backends, and endpoints of each, at most: a search finds the others. */
 const LIMIT = 100;

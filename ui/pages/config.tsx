@@ -6,6 +6,7 @@ import { counted } from "../../src/base/counted.ts";
 import { formatOrigin } from "../../src/base/origin.ts";
 import { useAnswer } from "../answer.ts";
 import { type AskError, ask } from "../ask.ts";
+import type { PageProps } from "../page.ts";
 import { ConfigState } from "../parts/config-state.tsx";
 import { Difference } from "../parts/difference.tsx";
 import { Origin } from "../parts/origin.tsx";
@@ -13,7 +14,6 @@ import { Problem } from "../parts/problem.tsx";
 import { ValueTree } from "../parts/value-tree.tsx";
 import { hashOf } from "../place.ts";
 import { usePoll } from "../poll.ts";
-import type { PageProps } from "./pages.ts";
 
 /** Parts of a page, and milliseconds between two questions. */
 const LIMIT = 100;

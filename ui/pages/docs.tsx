@@ -1,8 +1,8 @@
 import type { VNode } from "preact";
+import type { PageProps } from "../page.ts";
 import { DocLinks, useContents } from "../parts/doc-links.tsx";
 import { Document } from "../parts/document.tsx";
 import { Problem } from "../parts/problem.tsx";
-import type { PageProps } from "./pages.ts";
 
 /** One page of the project's documentation. */
 export function Doc({ rest: name }: PageProps): VNode {

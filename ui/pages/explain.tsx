@@ -8,9 +8,9 @@ import type { BadPart } from "../../src/rehearsal/facts.ts";
 import { useAnswer } from "../answer.ts";
 import type { AskError } from "../ask.ts";
 import { addressOf, type Draft, draftOf, questionOf, requestKey } from "../explain-question.ts";
+import type { PageProps } from "../page.ts";
 import { Outcome, valueText } from "../parts/outcome.tsx";
 import { Problem } from "../parts/problem.tsx";
-import type { PageProps } from "./pages.ts";
 
 const METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
 

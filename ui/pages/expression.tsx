@@ -5,10 +5,10 @@ import { isScope, SCOPES, type Scope } from "../../src/cel/variables/scopes.ts";
 import { evaluatedLines } from "../../src/report/evaluated.ts";
 import { useAnswer } from "../answer.ts";
 import { addressWords, type Draft, draftOf, questionOf } from "../explain-question.ts";
+import type { PageProps } from "../page.ts";
 import { ExpressionField } from "../parts/expression-field.tsx";
 import { Problem } from "../parts/problem.tsx";
 import { hashOf } from "../place.ts";
-import type { PageProps } from "./pages.ts";
 
 /** Milliseconds without another key before the gateway is asked. */
 const PAUSE = 150;

@@ -2,8 +2,7 @@
  * The pages of the view. A new one is a file here, with its style beside it, an entry in this list, and a line in the test of what holds for all
  * pages, test/e2e/admin/web-view-pages.test.ts.
  */
-import type { ComponentType } from "preact";
-import type { Place } from "../place.ts";
+import type { Page } from "../page.ts";
 import { Backend } from "./backend.tsx";
 import { Backends } from "./backends.tsx";
 import { Config } from "./config.tsx";
@@ -18,29 +17,6 @@ import { REQUEST_KEYS, Requests } from "./requests.tsx";
 import { Route } from "./route.tsx";
 import { Routes } from "./routes.tsx";
 import { Trace } from "./trace.tsx";
-
-export interface Page {
-  /** Of the place; one that ends in `/` stands for all paths below it. */
-  readonly path: string;
-  /** In the navigation; absent: it has no entry. */
-  readonly name?: string;
-  /** The path of the page whose entry stands for this one too. */
-  readonly within?: string;
-  /** It divides the window itself and scrolls its parts. */
-  readonly full?: true;
-  /** Its keys, for the help. */
-  readonly keys?: Keys;
-  readonly show: ComponentType<PageProps>;
-}
-
-/** Keys, such as `j, k`, and what they do. */
-export type Keys = readonly (readonly [keys: string, does: string])[];
-
-export interface PageProps {
-  readonly place: Place;
-  /** What follows the path of a page that ends in `/`, decoded; otherwise empty. */
-  readonly rest: string;
-}
 
 export const PAGES: readonly Page[] = [
   { path: "/", name: "Overview", show: Overview },

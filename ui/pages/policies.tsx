@@ -1,6 +1,6 @@
 import type { VNode } from "preact";
+import type { PageProps } from "../page.ts";
 import { Document } from "../parts/document.tsx";
-import type { PageProps } from "./pages.ts";
 
 /** All kinds of policies, and the order in which they run. */
 export function Policies(): VNode {

@@ -8,12 +8,12 @@ import { curlOf } from "../curl.ts";
 import { whatIfHash } from "../explain-question.ts";
 import { withTerm } from "../filter.ts";
 import { alikeText, expressionLike, MOST_ALIKE, whereLike } from "../like.ts";
+import type { PageProps } from "../page.ts";
 import { Copy } from "../parts/copy.tsx";
 import { Problem } from "../parts/problem.tsx";
 import { StepTree } from "../parts/step-tree.tsx";
 import { toneOf } from "../parts/words.ts";
 import { hashOf } from "../place.ts";
-import type { PageProps } from "./pages.ts";
 
 /** What happened to one request, and what decided: the gateway explains its record. */
 export function Request({ rest: id }: PageProps): VNode {

@@ -8,6 +8,7 @@ import type { RecordAnswer, RequestRecord } from "../../src/recorder/records.ts"
 import { keyOf } from "../../src/report/recorded.ts";
 import { type AskError, ask } from "../ask.ts";
 import { type FilterField, termsOf, withoutTerm, withValueOf } from "../filter.ts";
+import type { Keys, PageProps } from "../page.ts";
 import { ExpressionField } from "../parts/expression-field.tsx";
 import { Problem } from "../parts/problem.tsx";
 import { VirtualList } from "../parts/virtual-list.tsx";
@@ -15,7 +16,6 @@ import { hashOf, requestHash } from "../place.ts";
 import { usePoll } from "../poll.ts";
 import { COLUMNS, type Column, columns, showColumn } from "../request-columns.ts";
 import { EMPTY, following, MOST, newer, received } from "../request-list.ts";
-import type { Keys, PageProps } from "./pages.ts";
 
 /** Milliseconds by which questions overlap: a record is written a moment after its request has ended, and no question takes as long as the other. */
 const OVERLAP = 1500;

@@ -4,10 +4,10 @@ import { counted } from "../../src/base/counted.ts";
 import { agoText, durationText } from "../../src/report/recorded.ts";
 import { useAnswer } from "../answer.ts";
 import { withTerm } from "../filter.ts";
+import type { PageProps } from "../page.ts";
 import { Origin } from "../parts/origin.tsx";
 import { Problem } from "../parts/problem.tsx";
 import { hashOf, routeHash } from "../place.ts";
-import type { PageProps } from "./pages.ts";
 
 /** One route: what it takes, where it sends that, and the policies in effect with where they are written. */
 export function Route({ rest: key }: PageProps): VNode {

@@ -5,12 +5,12 @@ import { counted } from "../../src/base/counted.ts";
 import { agoText, durationText } from "../../src/report/recorded.ts";
 import { type AskError, ask } from "../ask.ts";
 import { withTerm } from "../filter.ts";
+import type { PageProps } from "../page.ts";
 import { Origin } from "../parts/origin.tsx";
 import { Problem } from "../parts/problem.tsx";
 import { WhichRoute } from "../parts/which-route.tsx";
 import { hashOf, routeHash } from "../place.ts";
 import { usePoll } from "../poll.ts";
-import type { PageProps } from "./pages.ts";
 
 /** Routes of a page, and milliseconds between two questions. */
 const LIMIT = 100;

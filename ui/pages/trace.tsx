@@ -3,13 +3,13 @@ import type { VNode } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 import { type Row, rowOf } from "../../src/report/rows.ts";
 import { AskError, openTrace } from "../ask.ts";
+import type { PageProps } from "../page.ts";
 import { ExpressionField } from "../parts/expression-field.tsx";
 import { Problem } from "../parts/problem.tsx";
 import { TraceView } from "../parts/trace-view.tsx";
 import { hashOf } from "../place.ts";
 import { TraceBodies } from "../trace-bodies.ts";
 import { valueText } from "../value-text.ts";
-import type { PageProps } from "./pages.ts";
 
 /** How much of each body a page asks for: more than it shows of one. */
 const BODIES = "128KiB";

@@ -1,7 +1,7 @@
 import { useSignal } from "@preact/signals";
 import type { VNode } from "preact";
 import { useEffect, useRef } from "preact/hooks";
-import type { Keys } from "../pages/pages.ts";
+import type { Keys } from "../page.ts";
 import { DocLinks, useContents } from "./doc-links.tsx";
 import { Problem } from "./problem.tsx";
 

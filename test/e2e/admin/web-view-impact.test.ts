@@ -1,12 +1,11 @@
 import assert from "node:assert/strict";
-import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
 import { after, before, test } from "node:test";
 import { exchangeRaw } from "../../helpers/admin/raw-request.ts";
+import { testBackend } from "../../helpers/backend.ts";
 import { TestGateway } from "../../helpers/gateway.ts";
-import { inChromium, look, shows, until, violations } from "../../helpers/web-view.ts";
+import { fits, inChromium, shows, until } from "../../helpers/web-view.ts";
 
-const backend = createServer((_, response) => response.end("hello"));
+const backend = testBackend();
 let gateway: TestGateway;
 let host: string;
 
@@ -27,15 +26,11 @@ function send(path: string): Promise<unknown> {
 }
 
 before(async () => {
-  await new Promise<void>((resolve) => backend.listen(0, "127.0.0.1", resolve));
-  host = `127.0.0.1:${(backend.address() as AddressInfo).port}`;
+  host = backend.host;
   gateway = await TestGateway.start(configured("/admin"));
   for (const path of ["/cart", "/cart?token=s3cret", "/admin"]) await send(path);
 });
-after(async () => {
-  await gateway.stop();
-  backend.close();
-});
+after(() => gateway.stop());
 
 const open = inChromium();
 
@@ -82,11 +77,7 @@ test("a dropped configuration: what it would change, with examples of before and
   assert.doesNotMatch(String(marked), /listener web/, "another place is no difference");
   const explained = String(await page.evaluate("document.querySelector('.outcomes').textContent"));
   assert.match(explained, /x-canary: yes/, "the sample's own fields are rehearsed");
-  for (const scheme of ["light", "dark"] as const) {
-    await look(page, scheme, 400);
-    assert.equal(await page.evaluate("document.documentElement.scrollWidth > innerWidth"), false);
-    assert.deepEqual(await violations(page), []);
-  }
+  await fits(page, 400);
 
   const places = (side: string) =>
     page.evaluate(`document.querySelectorAll('section[aria-label=${JSON.stringify(side)}] .tree a').length > 0`);

@@ -1,8 +1,7 @@
 /** Pages of the web view on a gateway with 10,000 routes. */
 import assert from "node:assert/strict";
-import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
 import { after, before, test } from "node:test";
+import { testBackend } from "../../helpers/backend.ts";
 import { TestGateway } from "../../helpers/gateway.ts";
 import { inChromium, press, shows, until } from "../../helpers/web-view.ts";
 
@@ -10,12 +9,11 @@ const ROUTES = 10_000;
 /** Elements that a page may have: what is in the window, and some more. */
 const ELEMENTS = 6000;
 
-const backend = createServer((_request, response) => response.end("hello"));
+const backend = testBackend();
 let gateway: TestGateway;
 
 before(async () => {
-  await new Promise<void>((resolve) => backend.listen(0, "127.0.0.1", resolve));
-  const backends = [{ host: `127.0.0.1:${(backend.address() as AddressInfo).port}` }];
+  const backends = [{ host: backend.host }];
   const routes = Array.from({ length: ROUTES }, (_, i) => ({
     name: `route-${i}`,
     matches: [{ path: { pathPrefix: `/at/${i}` } }],
@@ -24,10 +22,7 @@ before(async () => {
   gateway = await TestGateway.start({ binds: [{ port: 0, listeners: [{ name: "web", routes }] }] });
   await (await fetch(`http://127.0.0.1:${gateway.port()}/at/7777/x`, { headers: { "x-request-id": "one" } })).text();
 });
-after(async () => {
-  await gateway?.stop();
-  backend.close();
-});
+after(() => gateway?.stop());
 
 const open = inChromium();
 

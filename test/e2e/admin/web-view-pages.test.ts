@@ -1,10 +1,9 @@
 /** What holds for every page of the web view, on a gateway with traffic. A new page needs a line in `SHOWN`. */
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
-import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
 import { after, before, test } from "node:test";
 import { appRoot } from "../../../src/base/app-root.ts";
+import { testBackend } from "../../helpers/backend.ts";
 import type { Page } from "../../helpers/chromium.ts";
 import { TestGateway } from "../../helpers/gateway.ts";
 import { inChromium, look, shows, violations } from "../../helpers/web-view.ts";
@@ -40,15 +39,14 @@ const WINDOWS = [
 ] as const;
 const SCHEMES = ["light", "dark"] as const;
 
-const backend = createServer((request, response) => {
+const backend = testBackend((request, response) => {
   response.statusCode = request.url?.startsWith("/broken") ? 502 : 200;
   response.end("hello");
 });
 let gateway: TestGateway;
 
 before(async () => {
-  await new Promise<void>((resolve) => backend.listen(0, "127.0.0.1", resolve));
-  const backends = [{ host: `127.0.0.1:${(backend.address() as AddressInfo).port}` }];
+  const backends = [{ host: backend.host }];
   const routes = [
     {
       name: "admin",
@@ -60,7 +58,7 @@ before(async () => {
     { name: "store", matches: [{ path: { pathPrefix: "/store" } }], backends: [{ backend: "/store" }] },
     { name: "down", matches: [{ path: { pathPrefix: "/down" } }], backends: [{ host: "127.0.0.1:9" }] },
   ];
-  const store = { name: "store", host: `127.0.0.1:${(backend.address() as AddressInfo).port}` };
+  const store = { name: "store", host: backend.host };
   gateway = await TestGateway.start({
     backends: [store],
     binds: [{ port: 0, listeners: [{ name: "web", routes }] }],
@@ -73,10 +71,7 @@ before(async () => {
     await send(path, "some");
   await send("/admin/secret", "denied-1");
 });
-after(async () => {
-  await gateway?.stop();
-  backend.close();
-});
+after(() => gateway?.stop());
 
 const open = inChromium();
 

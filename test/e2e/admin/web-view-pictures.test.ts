@@ -4,10 +4,9 @@
  */
 import assert from "node:assert/strict";
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
-import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
 import { after, before, test } from "node:test";
 import { appRoot } from "../../../src/base/app-root.ts";
+import { testBackend } from "../../helpers/backend.ts";
 import { TestGateway } from "../../helpers/gateway.ts";
 import { inChromium, look, shows } from "../../helpers/web-view.ts";
 
@@ -22,12 +21,11 @@ const PICTURES = {
   request: { hash: "#/r/keys-7", text: "What decided", pages: ["docs/ui.md", "README.md"] },
 } as const;
 
-const backend = createServer((_request, response) => response.end("hello"));
+const backend = testBackend();
 let gateway: TestGateway;
 
 before(async () => {
-  await new Promise<void>((resolve) => backend.listen(0, "127.0.0.1", resolve));
-  const stable = (backend.address() as AddressInfo).port;
+  const stable = Number(new URL(`http://${backend.host}`).port);
   const backends = [{ host: `127.0.0.1:${stable}` }];
   const routes = [
     {
@@ -53,10 +51,7 @@ before(async () => {
     );
   for (const id of ["keys-6", "keys-7"]) await send("/admin/keys/7", id);
 });
-after(async () => {
-  await gateway?.stop();
-  backend.close();
-});
+after(() => gateway?.stop());
 
 const open = inChromium();
 
@@ -72,7 +67,7 @@ for (const [name, { hash, text, pages }] of Object.entries(PICTURES))
     await page.evaluate(`(() => {
       const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
       for (let node = texts.nextNode(); node !== null; node = texts.nextNode())
-        node.data = node.data.replaceAll(${JSON.stringify(gateway.folder)}, "/etc/tracegate").replaceAll(":${(backend.address() as AddressInfo).port}", ":8080");
+        node.data = node.data.replaceAll(${JSON.stringify(gateway.folder)}, "/etc/tracegate").replaceAll(":${new URL(`http://${backend.host}`).port}", ":8080");
     })()`);
     for (const scheme of ["light", "dark"] as const) {
       await look(page, scheme, WIDTH);

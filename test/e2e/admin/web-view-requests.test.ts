@@ -1,19 +1,17 @@
 import assert from "node:assert/strict";
-import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
 import { after, before, test } from "node:test";
+import { testBackend } from "../../helpers/backend.ts";
 import { TestGateway } from "../../helpers/gateway.ts";
-import { inChromium, look, press, shows, textOf, until, violations } from "../../helpers/web-view.ts";
+import { fits, inChromium, press, shows, textOf, until, violations } from "../../helpers/web-view.ts";
 
-const backend = createServer((request, response) => {
+const backend = testBackend((request, response) => {
   response.statusCode = request.url?.startsWith("/broken") ? 502 : 200;
   response.end("hello");
 });
 let gateway: TestGateway;
 
 before(async () => {
-  await new Promise<void>((resolve) => backend.listen(0, "127.0.0.1", resolve));
-  const backends = [{ host: `127.0.0.1:${(backend.address() as AddressInfo).port}` }];
+  const backends = [{ host: backend.host }];
   const routes = [
     { name: "named", matches: [{ path: { pathPrefix: "/named" } }], backends },
     { name: "shop", matches: [{ path: { pathPrefix: "/" } }], backends },
@@ -28,10 +26,7 @@ before(async () => {
   ] as const)
     await (await fetch(`http://127.0.0.1:${gateway.port()}${path}`, { method })).text();
 });
-after(async () => {
-  await gateway.stop();
-  backend.close();
-});
+after(() => gateway.stop());
 
 const open = inChromium();
 const where = "new URLSearchParams(location.hash.split('?')[1]).get('where')";
@@ -55,14 +50,7 @@ test("a click or a key makes a value a condition of the filter, and each conditi
     "Remove the condition route default/named",
     "Remove the condition method DELETE",
   ]);
-  for (const [scheme, width] of [
-    ["light", 400],
-    ["dark", 2560],
-  ] as const) {
-    await look(page, scheme, width);
-    assert.equal(await page.evaluate("document.documentElement.scrollWidth > innerWidth"), false, `${width}`);
-    assert.deepEqual(await violations(page), [], `${scheme} ${width}`);
-  }
+  await fits(page, 400, 2560);
   await page.evaluate(`${terms}[0].click()`);
   await until(page, `${where} === 'request.method == "DELETE"'`);
   await page.evaluate(`${terms}[0].click()`);

@@ -1,9 +1,8 @@
 import assert from "node:assert/strict";
-import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
 import { after, before, test } from "node:test";
+import { testBackend } from "../../helpers/backend.ts";
 import { TestGateway } from "../../helpers/gateway.ts";
-import { inChromium, look, press, shows, textOf, until, violations } from "../../helpers/web-view.ts";
+import { fits, inChromium, press, shows, textOf, until, violations } from "../../helpers/web-view.ts";
 
 /** Markup in the values of headers. */
 const MARKUP = "<img src=x onerror=document.title='owned'>";
@@ -11,15 +10,14 @@ const EVIL = `商店 ${MARKUP}`;
 const SECRET = "hunter2-secret";
 const MANY = 120;
 
-const backend = createServer((request, response) => {
+const backend = testBackend((request, response) => {
   response.statusCode = request.url?.startsWith("/cart") ? 500 : 200;
   response.end("hello");
 });
 let gateway: TestGateway;
 
 before(async () => {
-  await new Promise<void>((resolve) => backend.listen(0, "127.0.0.1", resolve));
-  const backends = [{ host: `127.0.0.1:${(backend.address() as AddressInfo).port}` }];
+  const backends = [{ host: backend.host }];
   const routes = [
     {
       name: "cart",
@@ -51,10 +49,7 @@ before(async () => {
   const get = (path: string) => fetch(`http://127.0.0.1:${gateway.port()}${path}`).then((answer) => answer.text());
   for (const path of ["/cart", "/cart", "/many/7"]) await get(path);
 });
-after(async () => {
-  await gateway?.stop();
-  backend.close();
-});
+after(() => gateway?.stop());
 
 const open = inChromium();
 const place = (hash: string): string => `${gateway.url("admin")}/ui/${hash}`;
@@ -129,11 +124,7 @@ test("a route: what it takes, its traffic, its backends, and its policies with t
   await shows(page, '"requestTimeout": "5s"');
   await shows(page, "<redacted>");
   assert.ok(!(await textOf(page)).includes(SECRET));
-  for (const width of [400, 1600]) {
-    await look(page, "dark", width);
-    assert.equal(await page.evaluate("document.documentElement.scrollWidth > innerWidth"), false);
-    assert.deepEqual(await violations(page), [], String(width));
-  }
+  await fits(page, 400, 1600);
   await page.evaluate("document.querySelector('.policies a').click()");
   await until(page, "location.hash === '#/policies/timeout'");
   await page.evaluate("location.hash = '#/routes/none'");
@@ -149,11 +140,6 @@ test("names and values are text, on a page that fits narrow and wide windows, li
   if (page === undefined) return;
   await shows(page, EVIL);
   assert.equal(await page.evaluate("document.title"), "tracegate");
-  for (const scheme of ["light", "dark"] as const)
-    for (const width of [400, 1600]) {
-      await look(page, scheme, width);
-      assert.equal(await page.evaluate("document.documentElement.scrollWidth > innerWidth"), false);
-      assert.deepEqual(await violations(page), [], `${scheme} ${width}`);
-    }
+  await fits(page, 400, 1600);
   assert.deepEqual(page.messages, []);
 });

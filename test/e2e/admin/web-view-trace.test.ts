@@ -1,16 +1,15 @@
 import assert from "node:assert/strict";
-import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
 import { after, before, test } from "node:test";
 import { gzipSync } from "node:zlib";
+import { testBackend } from "../../helpers/backend.ts";
 import { TestGateway } from "../../helpers/gateway.ts";
-import { inChromium, look, shows, textOf, until, violations } from "../../helpers/web-view.ts";
+import { fits, inChromium, shows, textOf, until } from "../../helpers/web-view.ts";
 
 const EVIL = "<img src=x onerror=document.title='owned'>";
 
 let failures = 0;
 const slow = Promise.withResolvers<void>();
-const backend = createServer(async (request, response) => {
+const backend = testBackend(async (request, response) => {
   if (request.url === "/slow") await slow.promise;
   if (request.url?.startsWith("/flaky") && failures++ % 2 === 0) {
     response.statusCode = 503;
@@ -23,16 +22,12 @@ const backend = createServer(async (request, response) => {
 let gateway: TestGateway;
 
 before(async () => {
-  await new Promise<void>((resolve) => backend.listen(0, "127.0.0.1", resolve));
-  const backends = [{ host: `127.0.0.1:${(backend.address() as AddressInfo).port}` }];
+  const backends = [{ host: backend.host }];
   const policies = { retry: { attempts: 2, codes: [503] }, requestHeaderModifier: { set: { "x-shop": "cart" } } };
   const routes = [{ name: "shop", matches: [{ path: { pathPrefix: "/" } }], policies, backends }];
   gateway = await TestGateway.start({ binds: [{ port: 0, listeners: [{ name: "web", routes }] }] });
 });
-after(async () => {
-  await gateway.stop();
-  backend.close();
-});
+after(() => gateway.stop());
 
 const open = inChromium();
 const send = (path: string, id: string): Promise<string> =>
@@ -92,14 +87,7 @@ test("from a request to a trace of the next like it, with all that happened", as
     ["requestStarted", "requestFinished"],
   );
   assert.doesNotMatch(await textOf(page), /planted-secret|\/other/);
-  for (const [scheme, width] of [
-    ["light", 400],
-    ["dark", 2560],
-  ] as const) {
-    await look(page, scheme, width);
-    assert.equal(await page.evaluate("document.documentElement.scrollWidth > innerWidth"), false, `${width}`);
-    assert.deepEqual(await violations(page), [], `${scheme} ${width}`);
-  }
+  await fits(page, 400, 2560);
   assert.deepEqual(page.messages, []);
 });
 

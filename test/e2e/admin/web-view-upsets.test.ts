@@ -2,24 +2,23 @@
 import assert from "node:assert/strict";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
-import { after, before, test } from "node:test";
+import { test } from "node:test";
 import { pathToFileURL } from "node:url";
 import { appRoot } from "../../../src/base/app-root.ts";
+import { testBackend } from "../../helpers/backend.ts";
 import { freePort } from "../../helpers/free-ports.ts";
 import { TestGateway } from "../../helpers/gateway.ts";
 import { inChromium, shows, until } from "../../helpers/web-view.ts";
 
 const KILLABLE = pathToFileURL(`${appRoot}test/helpers/killable.ts`).href;
 
-const backend = createServer((_request, response) => response.end("hello"));
-before(() => new Promise<void>((resolve) => backend.listen(0, "127.0.0.1", resolve)));
-after(() => backend.close());
+const backend = testBackend();
 
 const open = inChromium();
 
 /** A route for each prefix; with `admin`, the address of the admin server. */
 function configuration(prefixes: readonly string[], admin = "127.0.0.1:0"): object {
-  const backends = [{ host: `127.0.0.1:${(backend.address() as AddressInfo).port}` }];
+  const backends = [{ host: backend.host }];
   const routes = prefixes.map((prefix) => ({
     name: `at-${prefix.slice(1)}`,
     matches: [{ path: { pathPrefix: prefix } }],

@@ -1,9 +1,8 @@
 /** Whatever clients and links say, pages of the web view show it as text. */
 import assert from "node:assert/strict";
-import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
 import { after, before, test } from "node:test";
 import { exchangeRaw } from "../../helpers/admin/raw-request.ts";
+import { testBackend } from "../../helpers/backend.ts";
 import { TestGateway } from "../../helpers/gateway.ts";
 import { inChromium, shows, until } from "../../helpers/web-view.ts";
 
@@ -15,15 +14,17 @@ const HIDDEN = "\u202e\u200b";
 const SHOWN = "\\u202e\\u200b";
 const LONG = "<b>".repeat(350_000);
 
-const backend = createServer({ maxHeaderSize: 2_000_000 }, (request, response) => {
-  response.statusCode = request.url === "/long" ? 503 : 200;
-  response.end("hello");
-});
+const backend = testBackend(
+  (request, response) => {
+    response.statusCode = request.url === "/long" ? 503 : 200;
+    response.end("hello");
+  },
+  { maxHeaderSize: 2_000_000 },
+);
 let gateway: TestGateway;
 
 before(async () => {
-  await new Promise<void>((resolve) => backend.listen(0, "127.0.0.1", resolve));
-  const backends = [{ host: `127.0.0.1:${(backend.address() as AddressInfo).port}` }];
+  const backends = [{ host: backend.host }];
   const header = (value: string) => ({ name: "x-name", value: { exact: value } });
   const routes = [
     ...NAMES.map((name, i) => ({ name: `name-${i}`, matches: [{ headers: [header(name)] }], backends })),
@@ -55,10 +56,7 @@ before(async () => {
     requests.push(`GET /${encodeURIComponent(name)} HTTP/1.1\r\nhost: a.example\r\nx-name: ${name}`);
   for (const text of requests) await exchangeRaw(`127.0.0.1:${gateway.port()}`, `${text}\r\nconnection: close\r\n\r\n`);
 });
-after(async () => {
-  await gateway?.stop();
-  backend.close();
-});
+after(() => gateway?.stop());
 
 const open = inChromium();
 const evil = encodeURIComponent(MARKUP);

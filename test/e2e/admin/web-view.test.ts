@@ -1,9 +1,8 @@
 import assert from "node:assert/strict";
-import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
 import { after, before, suite, type TestContext, test } from "node:test";
 import { bundleWebView } from "../../../scripts/bundle/web-view.ts";
 import { exchangeRaw } from "../../helpers/admin/raw-request.ts";
+import { testBackend } from "../../helpers/backend.ts";
 import type { Page } from "../../helpers/chromium.ts";
 import { TestGateway } from "../../helpers/gateway.ts";
 import { inChromium, look, press, shows, textOf, until } from "../../helpers/web-view.ts";
@@ -14,7 +13,7 @@ const EVIL_PATH = "/admin/&lt;img&nbsp;src=x&nbsp;onerror=document.title='owned'
 const EVIL_ID = "<img/src=x/onerror=document.title='owned'>";
 const EVIL_PLACE = "#/r/evil-1";
 
-const backend = createServer((request, response) => {
+const backend = testBackend((request, response) => {
   response.statusCode = request.url?.startsWith("/broken") ? 502 : 200;
   response.end("hello");
 });
@@ -24,8 +23,7 @@ let port: number;
 before(async () => {
   // A run of all tests has it already, in the package.
   await bundleWebView();
-  await new Promise<void>((resolve) => backend.listen(0, "127.0.0.1", resolve));
-  const backends = [{ host: `127.0.0.1:${(backend.address() as AddressInfo).port}` }];
+  const backends = [{ host: backend.host }];
   const routes = [
     {
       name: "admin",
@@ -57,10 +55,7 @@ before(async () => {
     `GET ${EVIL_PATH} HTTP/1.1\r\nhost: shop.example\r\nx-request-id: evil-1\r\nconnection: close\r\n\r\n`,
   );
 });
-after(async () => {
-  await gateway.stop();
-  backend.close();
-});
+after(() => gateway.stop());
 
 suite("files", () => {
   const view = (path: string, headers: Readonly<Record<string, string>> = {}) =>
