@@ -8,7 +8,7 @@ import { WebSocketReader } from "../../http/websocket-messages.ts";
 import type { MessageSum, StreamDirection } from "../../trace/events.ts";
 import type { TraceSink } from "../../trace/tracer.ts";
 
-/** So many messages of one request are shown in so many milliseconds. The others are counted: a fast stream would take a follower's whole share. */
+/** How many messages of a request are shown within how many milliseconds. The rest are only counted: a fast stream would take a follower's whole share. */
 const MAX_SHOWN = 50;
 const WINDOW_MS = 1000;
 

@@ -11,7 +11,14 @@ let client: AdminClient;
 before(async () => {
   const backends = [{ host: "127.0.0.1:9" }];
   const routes = [
-    { name: "cart", policies: { cors: { allowOrigins: ["https://shop.example"] } }, backends },
+    {
+      name: "cart",
+      policies: {
+        cors: { allowOrigins: ["https://shop.example"] },
+        requestHeaderModifier: { set: { "x-link": `https://shop.example/?token=${SECRET}` } },
+      },
+      backends,
+    },
     {
       name: "keyed",
       matches: [{ path: { exact: "/keyed" }, headers: [{ name: "authorization", value: { exact: SECRET } }] }],
@@ -25,9 +32,10 @@ before(async () => {
     })),
   ];
   gateway = await TestGateway.start({
+    // Before the routes, though its part comes after theirs.
+    backends: [{ name: "shop", host: "127.0.0.1:9" }],
     binds: [{ port: 0, listeners: [{ name: "web", routes }] }],
     routeGroups: [{ name: "inner", routes: [{ name: "leaf", backends }] }],
-    backends: [{ name: "shop", host: "127.0.0.1:9" }],
     policies: [
       {
         name: { name: "all", namespace: "default" },
@@ -84,6 +92,7 @@ test("a search reads what is in the parts, without secrets", async () => {
   const names = async (search: string) => (await client.configParts({ search })).parts.map(({ name }) => name);
   assert.deepEqual(await names("HTTPS://shop.example"), ["default/cart"]);
   assert.deepEqual(await names("/m/249"), ["default/many-249"]);
+  assert.deepEqual(await names("x-link"), ["default/cart"]);
   assert.deepEqual(await names(SECRET), []);
   const { chosen } = await client.configParts({ at: "binds[0].listeners[0].routes[1]" });
   assert.match(JSON.stringify(chosen), /"authorization".*<redacted>/);
