@@ -128,6 +128,16 @@ export function whatIfHash(record: RequestRecord): string | undefined {
   return addressOf({ ...EMPTY_DRAFT, method, url }).hash;
 }
 
+/** The assumptions in a text, one per line. */
+export function assumptionsIn(text: string): ReadonlyMap<string, string> {
+  return new Map(
+    linesOf(text).map((line) => {
+      const [name, value] = splitAssumption(line);
+      return [name.trim(), value];
+    }),
+  );
+}
+
 function linesOf(text: string): string[] {
   return text.split("\n").filter((line) => line.trim() !== "");
 }

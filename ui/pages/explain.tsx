@@ -1,5 +1,5 @@
 import { type Signal, useSignal } from "@preact/signals";
-import type { ComponentChildren, TargetedEvent, VNode } from "preact";
+import type { TargetedEvent, VNode } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 import { counted } from "../../src/base/counted.ts";
 import { CONDITION } from "../../src/rehearsal/condition.ts";
@@ -9,6 +9,7 @@ import { useAnswer } from "../answer.ts";
 import type { AskError } from "../ask.ts";
 import { addressOf, type Draft, draftOf, questionOf, requestKey } from "../explain-question.ts";
 import type { PageProps } from "../page.ts";
+import { Labeled } from "../parts/labeled.tsx";
 import { Outcome, valueText } from "../parts/outcome.tsx";
 import { Problem } from "../parts/problem.tsx";
 
@@ -70,6 +71,9 @@ function assumptionOf(problem: AskError | undefined): Extract<BadPart, { assume:
   return about !== undefined && "assume" in about ? about : undefined;
 }
 
+/** The id of what is wrong with a field. */
+const PROBLEM = "explain-problem";
+
 interface FormProps {
   readonly draft: Draft;
   readonly problem: AskError | undefined;
@@ -103,18 +107,17 @@ function Form({ draft, problem, put }: FormProps): VNode {
     });
   };
   const wrong = fieldOf(problem);
-  const labeled = { problem, wrong };
+  const said = (name: Field) => ({ problem: wrong === name ? problem : undefined, problemId: PROBLEM });
   const field = (name: Field) => ({
-    id: idOf(name),
     name,
     spellcheck: false,
-    ...(wrong === name && { "aria-invalid": true, "aria-describedby": `${idOf(name)}-problem` }),
+    ...(wrong === name && { "aria-invalid": true, "aria-describedby": PROBLEM }),
   });
   const { body, source, version, certificate } = draft;
   const isOpen = body !== "" || source !== "" || version !== "" || certificate !== "";
   return (
     <form class="explain" ref={form} onSubmit={submit}>
-      <Labeled {...labeled} field="method" name="Method">
+      <Labeled {...said("method")} name="Method">
         <input {...field("method")} placeholder="GET" list="methods" size={8} />
         <datalist id="methods">
           {METHODS.map((each) => (
@@ -122,66 +125,35 @@ function Form({ draft, problem, put }: FormProps): VNode {
           ))}
         </datalist>
       </Labeled>
-      <Labeled {...labeled} field="url" name="URL" wide>
+      <Labeled {...said("url")} name="URL" wide>
         <input {...field("url")} placeholder="http://shop.example/cart" required />
       </Labeled>
-      <Labeled {...labeled} field="headers" name="Header fields, one per line" wide>
+      <Labeled {...said("headers")} name="Header fields, one per line" wide>
         <textarea {...field("headers")} placeholder="x-canary: yes" rows={3} />
       </Labeled>
       <details open={isOpen}>
         <summary>Body, client, version</summary>
         <div class="explain">
-          <Labeled {...labeled} field="body" name="Body" wide>
+          <Labeled {...said("body")} name="Body" wide>
             <textarea {...field("body")} rows={3} />
           </Labeled>
-          <Labeled {...labeled} field="source" name="Client address">
+          <Labeled {...said("source")} name="Client address">
             <input {...field("source")} placeholder="127.0.0.1" />
           </Labeled>
-          <Labeled {...labeled} field="version" name="HTTP version">
+          <Labeled {...said("version")} name="HTTP version">
             <select {...field("version")}>
               <option value="">as negotiated</option>
               <option value="1.1">1.1</option>
               <option value="2">2</option>
             </select>
           </Labeled>
-          <Labeled {...labeled} field="certificate" name="Client certificate and key, PEM" wide>
+          <Labeled {...said("certificate")} name="Client certificate and key, PEM" wide>
             <textarea {...field("certificate")} rows={2} />
           </Labeled>
         </div>
       </details>
       <button type="submit">Explain</button>
     </form>
-  );
-}
-
-function idOf(field: Field): string {
-  return `explain-${field}`;
-}
-
-interface LabeledProps {
-  readonly field: Field;
-  readonly name: string;
-  readonly wide?: boolean;
-  readonly problem: AskError | undefined;
-  /** The field that it is about. */
-  readonly wrong: Field | undefined;
-  readonly children: ComponentChildren;
-}
-
-/** A field of the form with its name, and with what is wrong with it. */
-function Labeled({ field, name, wide = false, problem, wrong, children }: LabeledProps): VNode {
-  return (
-    <div class={wide ? "labeled grows" : "labeled"}>
-      <label class="quiet" htmlFor={idOf(field)}>
-        {name}
-      </label>
-      {children}
-      {wrong === field ? (
-        <div id={`${idOf(field)}-problem`}>
-          <Problem problem={problem} />
-        </div>
-      ) : null}
-    </div>
   );
 }
 

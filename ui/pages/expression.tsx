@@ -1,12 +1,13 @@
-import { useSignal } from "@preact/signals";
-import type { ComponentChildren, VNode } from "preact";
+import { type Signal, useSignal } from "@preact/signals";
+import type { VNode } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 import { isScope, SCOPES, type Scope } from "../../src/cel/variables/scopes.ts";
 import { evaluatedLines } from "../../src/report/evaluated.ts";
 import { useAnswer } from "../answer.ts";
-import { addressWords, type Draft, draftOf, questionOf } from "../explain-question.ts";
+import { addressWords, assumptionsIn, type Draft, draftOf, questionOf } from "../explain-question.ts";
 import type { PageProps } from "../page.ts";
 import { ExpressionField } from "../parts/expression-field.tsx";
+import { Labeled } from "../parts/labeled.tsx";
 import { Problem } from "../parts/problem.tsx";
 import { hashOf } from "../place.ts";
 
@@ -33,6 +34,7 @@ export function Expression({ place: { query } }: PageProps): VNode {
 function ExpressionBench({ first }: { readonly first: Bench }): VNode {
   const bench = useSignal(first);
   const asked = useSignal(first);
+  const wrong = useSignal(false);
   const { scope } = bench.value;
   const { hash, leftOut } = addressOf(asked.value);
   useEffect(() => {
@@ -51,11 +53,11 @@ function ExpressionBench({ first }: { readonly first: Bench }): VNode {
       <h1>Expression</h1>
       <div class="bench">
         <section aria-label="The expression and its value">
-          <Line bench={bench.value} put={put} />
+          <Line bench={bench.value} put={put} wrong={wrong.value} />
           {asked.value.expression.trim() === "" ? (
             <p class="quiet">The value of every part appears here as you type.</p>
           ) : (
-            <Values bench={asked.value} />
+            <Values bench={asked.value} wrong={wrong} />
           )}
           <fieldset>
             <legend>For which request</legend>
@@ -76,11 +78,13 @@ function ExpressionBench({ first }: { readonly first: Bench }): VNode {
 
 interface LineProps {
   readonly bench: Bench;
+  /** The expression has a mistake, which is said below it. */
+  readonly wrong: boolean;
   readonly put: (change: Partial<Bench>) => void;
 }
 
 /** The expression, and where it stands. */
-function Line({ bench: { expression, scope }, put }: LineProps): VNode {
+function Line({ bench: { expression, scope }, wrong, put }: LineProps): VNode {
   const field = useRef<HTMLInputElement>(null);
   useEffect(() => field.current?.focus(), []);
   return (
@@ -92,7 +96,7 @@ function Line({ bench: { expression, scope }, put }: LineProps): VNode {
         value={expression}
         label="Expression"
         placeholder='request.path.startsWith("/cart") && jwt.sub == "alice"'
-        problemId={PROBLEM}
+        problemId={wrong ? PROBLEM : undefined}
         changed={(text) => put({ expression: text })}
       />
       <label>
@@ -114,12 +118,24 @@ function Line({ bench: { expression, scope }, put }: LineProps): VNode {
 
 const PROBLEM = "expression-problem";
 
+interface ValuesProps {
+  readonly bench: Bench;
+  /** Learns whether the expression has a mistake. */
+  readonly wrong: Signal<boolean>;
+}
+
 /** The value of each part, or what is wrong. */
-function Values({ bench }: { readonly bench: Bench }): VNode {
+function Values({ bench, wrong }: ValuesProps): VNode {
   const question = questionFor(bench);
   const { answer, problem } = useAnswer("/expression", { body: question }, JSON.stringify(question));
   const lines = answer === undefined ? [] : evaluatedLines(bench.expression, answer);
   const message = answer?.problem?.message;
+  useEffect(() => {
+    wrong.value = message !== undefined;
+    return () => {
+      wrong.value = false;
+    };
+  }, [message]);
   return (
     <>
       <Problem problem={problem} />
@@ -218,22 +234,6 @@ function RequestFields({ first, write, recorded }: RequestFieldsProps): VNode {
   );
 }
 
-interface LabeledProps {
-  readonly name: string;
-  readonly wide?: boolean;
-  readonly children: ComponentChildren;
-}
-
-function Labeled({ name, wide = false, children }: LabeledProps): VNode {
-  return (
-    // biome-ignore lint/a11y/noLabelWithoutControl: the control is the child
-    <label class={wide ? "labeled grows" : "labeled"}>
-      <span class="quiet">{name}</span>
-      {children}
-    </label>
-  );
-}
-
 /** The variables and functions of a scope, with a search. */
 function Names({ scope }: { readonly scope: Scope }): VNode {
   const search = useSignal("");
@@ -316,14 +316,4 @@ function questionFor({ expression, scope, id, draft }: Bench): object {
   const { url, ...known } = request;
   if (id !== "") return { expression, scope, id, request: known, assume };
   return url === "" ? { expression, scope, assume } : { expression, scope, request, assume };
-}
-
-function assumptionsIn(text: string): ReadonlyMap<string, string> {
-  const lines = text.split("\n").filter((line) => line.trim() !== "");
-  return new Map(
-    lines.map((line) => {
-      const at = line.indexOf("=");
-      return at < 0 ? [line.trim(), ""] : [line.slice(0, at).trim(), line.slice(at + 1)];
-    }),
-  );
 }

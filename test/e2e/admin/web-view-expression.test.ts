@@ -91,6 +91,8 @@ test("the bench shows the value of every part while one types, and keeps it in t
     'request.headers["x-role"] == "dev" | false | bool',
     'request.headers["x-role"] | "admin" | string',
   ]);
+  const described = `document.getElementById(${FIELD}.getAttribute('aria-describedby'))?.textContent.includes('did you mean')`;
+  assert.equal(await page.evaluate(`${FIELD}.ariaInvalid`), null);
   assert.match(String(await page.evaluate("location.hash")), /expression=request\.path\.starts.*url=.*%3Credacted%3E/);
   await fits(page, 400, 1600);
   await type(page, " && jwt.sub == 'a'");
@@ -101,6 +103,7 @@ test("the bench shows the value of every part while one types, and keeps it in t
   await page.evaluate(`${FIELD}.focus()`);
   await type(page, " && request.methd");
   await until(page, "document.querySelector('pre')?.textContent.includes('did you mean method?')");
+  await until(page, `${FIELD}.ariaInvalid === 'true' && ${described}`);
   assert.match(String(await page.evaluate("document.querySelector('pre').textContent")), /\^ line 1, column 9\d/);
   await look(page, "dark", 400);
   assert.deepEqual(await violations(page), []);
