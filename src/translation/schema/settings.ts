@@ -86,7 +86,7 @@ export const settings = z
           .array(webOrigin)
           .default(["http://localhost:3000", "http://localhost:19000"])
           .describe(
-            "Origins of other web pages that may read answers of the admin API (CORS); they change nothing. If the gateway serves on one of them, pages of its backends can read what it has recorded: set `[]`.",
+            "Origins of other web pages that may read answers of the admin API (CORS), without changing anything. If the gateway serves on one of them, pages of its backends can read what it has recorded: set `[]`.",
           ),
       })
       .prefault({})
