@@ -67,7 +67,7 @@ export async function ask<Endpoint extends keyof AdminAnswers>(
     return answer;
   }
   if (status === 200) throw new AskError(OTHER_VERSION, false);
-  throw refusalOf(answer) ?? new AskError(text.trim(), status >= 500);
+  throw refusalOf(answer) ?? new AskError(text.trim(), PASSING.has(status));
 }
 
 /** What this page shows to change something; undefined until it does. */
@@ -85,6 +85,8 @@ async function change(path: string, signal: AbortSignal | undefined): ReturnType
   return await send();
 }
 
+/** The gateway is busy or starts, or a proxy before it does not reach it. An internal error would come again. */
+const PASSING: ReadonlySet<number> = new Set([502, 503, 504]);
 const OTHER_VERSION = "The gateway has another version than this page: load the page again.";
 
 /**
@@ -101,7 +103,7 @@ export async function askFile<T>(
   const value = jsonOf(text);
   if (status === 200 && isExpected(value)) return value;
   if (status === 200) throw new AskError(OTHER_VERSION, false);
-  throw new AskError(text.trim(), status >= 500);
+  throw new AskError(text.trim(), PASSING.has(status));
 }
 
 /**
@@ -114,7 +116,7 @@ export async function openTrace(query: object, signal: AbortSignal): Promise<Asy
     const response = await fetch(`../debug/trace?${queryOf(query)}`, { signal });
     const { body, status } = response;
     if (status === 200 && body !== null) return eventsIn(body.pipeThrough(new TextDecoderStream()), signal);
-    throw new AskError((await response.text()).trim(), status >= 500);
+    throw new AskError((await response.text()).trim(), PASSING.has(status));
   });
 }
 

@@ -1,0 +1,33 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { AskError, ask } from "./ask.ts";
+
+test("a page asks again where another answer may come, and says what the gateway says", async (t) => {
+  const problem = async (status: number, body: string): Promise<AskError> => {
+    const { mock } = t.mock.method(globalThis, "fetch", async () => new Response(body, { status }));
+    const error = await ask("/overview").then(
+      () => undefined,
+      (cause: unknown) => cause,
+    );
+    mock.restore();
+    assert.ok(error instanceof AskError);
+    return error;
+  };
+  for (const [status, passes] of [
+    [400, false],
+    [404, false],
+    [500, false],
+    [502, true],
+    [503, true],
+    [504, true],
+  ] as const) {
+    const error = await problem(status, "said\n");
+    assert.deepEqual([error.message, error.passes], ["said", passes], String(status));
+  }
+  const refused = await problem(400, '{"error": {"message": "no", "hint": "write yes", "about": {"request": "url"}}}');
+  assert.deepEqual([refused.message, refused.about], ["no\nwrite yes", { request: "url" }]);
+  const other = await problem(200, '{"another": "shape"}');
+  assert.match(other.message, /load the page again/);
+  t.mock.method(globalThis, "fetch", () => Promise.reject(new TypeError("connection refused")));
+  await assert.rejects(ask("/overview"), (error) => error instanceof AskError && error.passes);
+});
