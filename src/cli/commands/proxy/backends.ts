@@ -1,4 +1,5 @@
 import type { BackendView, EndpointView, ProbeAnswer, Shortened } from "../../../admin/plane/backends.ts";
+import { counted } from "../../../base/counted.ts";
 import { foundText, NOTHING_PROBED, sentText, whyText } from "../../../report/health.ts";
 import { durationText } from "../../../report/recorded.ts";
 import { DUMP_OUTPUT_OPTION, print, table } from "../../dump/dump.ts";
@@ -55,10 +56,10 @@ function backendTable({ total, shown }: Shortened<BackendView>): string {
   );
   const more = shown.flatMap(({ key, endpoints }) => {
     const left = endpoints.total - endpoints.shown.length;
-    return left === 0 ? [] : [`${left} more endpoints of ${key}\n`];
+    return left === 0 ? [] : [`${counted(left, "more endpoint")} of ${key}\n`];
   });
   const others = total - shown.length;
-  return `${table(header, rows)}${more.join("")}${others === 0 ? "" : `${others} more backends\n`}`;
+  return `${table(header, rows)}${more.join("")}${others === 0 ? "" : `${counted(others, "more backend")}\n`}`;
 }
 
 /** A line for each endpoint that was probed; below them how many were not. */
@@ -72,7 +73,7 @@ function probeTable({ endpoints, probes }: ProbeAnswer): string {
     foundText(probe),
   ]);
   const others = endpoints - probes.length;
-  const rest = others > 0 ? `${others} more endpoints were not probed\n` : "";
+  const rest = others > 0 ? `not probed: ${counted(others, "more endpoint")}\n` : "";
   return `${table(["ENDPOINT", "STATE", "TIME", "SENT", "RESULT"], rows)}${rest}`;
 }
 
