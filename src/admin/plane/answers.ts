@@ -93,7 +93,7 @@ export interface TrafficPoint {
 }
 
 /** What failed, in groups of what ended alike, the largest first. */
-interface Failures extends Omit<RecordAnswer, "records"> {
+interface Failures extends Omit<RecordAnswer, "records" | "until"> {
   /** ISO 8601: requests that ended later. */
   readonly since: string;
   /** Of the newest 2000 that were found, at most 50 groups. */
@@ -218,6 +218,8 @@ export interface RequestsQuery {
   readonly where?: string | undefined;
   /** A duration such as `5m`: only requests that ended within it. */
   readonly last?: string | undefined;
+  /** ISO 8601, such as `until` of the answer before: only requests that ended later. */
+  readonly since?: string | undefined;
   /** `<namespace>/<name>` or only the name. */
   readonly route?: string | undefined;
   /** Only what failed or was rejected, or only what was slow; with both, either kind. */
