@@ -444,11 +444,10 @@ class RecordView implements Activation, TimedRequest {
 
   /** The record after this one has been read; as data only where it is needed, because that costs 50 times as much as the copy. */
   copy(): { readonly toJson: () => RequestRecord } {
-    const { u8 } = this.#reader.fields;
-    const bytes = u8.slice();
+    const saved = this.#reader.save();
     return {
       toJson: () => {
-        u8.set(bytes);
+        this.#reader.restore(saved);
         return this.#toJson();
       },
     };

@@ -35,6 +35,9 @@ export interface AdminAnswers {
   readonly "/requests/": RecordAnswer;
 }
 
+/** The type of answers. Clients that accept exactly this, as programs do, get them compact; people get them indented. */
+export const JSON_TYPE = "application/json";
+
 /** The field in which the server's own page shows its token. Pages of other origins would need a preflight for it, which is not granted. */
 export const PAGE_TOKEN_HEADER = "x-tracegate-page-token";
 
