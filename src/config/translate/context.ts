@@ -7,6 +7,8 @@ import type { FrontendInput } from "../../translation/schema/frontend.ts";
 import type { Sources } from "../../translation/sources.ts";
 import type { TargetContext } from "../../translation/target.ts";
 
+import type { Pool } from "./pools.ts";
+
 /** A listener of `gateways`: the name of its entry, and its own if the entry lists its listeners. */
 export interface EntryName {
   readonly gateway: string;
@@ -54,6 +56,8 @@ export interface Context extends TargetContext {
   readonly listeners: Map<string, ListenerPlace>;
   /** Collects the policies that are written inline at listeners, for the dump. */
   readonly inline: TargetedPolicy[];
+  /** Collects the endpoints of backends. */
+  readonly pools: Pool[];
   readonly calledTargets: CalledTargets;
   /** TLS defaults of listeners. */
   readonly tls: NonNullable<FrontendInput["tls"]>;
