@@ -39,7 +39,7 @@ export const poolLoadBalancer = z
 export const poolName = objectName
   .optional()
   .describe(
-    "Name of the pool in metrics, logs and traces. Only with `endpoints`. Default: its place, such as `/…/backend0`.",
+    "Name of the pool in traces and lists of backends. Only with `endpoints`. Default: the key of the backend.",
   );
 
 export type PoolLoadBalancerInput = z.output<typeof poolLoadBalancer>;

@@ -78,11 +78,9 @@ const TARGET_KEYS = [
 const target = {
   host: z.string().optional().describe("`host:port`, `ip:port` or `unix:/path`."),
   endpoints,
-  loadBalancer: poolLoadBalancer,
 };
 
 const routeTarget = {
-  name: poolName,
   ...target,
   service: serviceReference.optional().describe("An entry of `services`."),
 };
@@ -121,6 +119,8 @@ const routeBackend = exactlyOne(
       .max(1_000_000)
       .default(1)
       .describe("Share of the requests, relative to the other backends. 0: none."),
+    name: poolName,
+    loadBalancer: poolLoadBalancer,
     policies: backendPolicies.optional(),
   }),
   TARGET_KEYS,
@@ -163,6 +163,8 @@ const tcpBackend = exactlyOne(
       .max(1_000_000)
       .default(1)
       .describe("Share of the connections, relative to the other backends. 0: none."),
+    name: poolName,
+    loadBalancer: poolLoadBalancer,
     policies: tcpPolicies.optional(),
   }),
   ["host", "endpoints", "service", "backend", "dynamic"],
@@ -195,6 +197,7 @@ export const namedBackend = exactlyOne(
     ...target,
     dynamic: dynamicHttp,
     internal,
+    loadBalancer: poolLoadBalancer,
     policies: backendPolicies.optional(),
   }),
   ["host", "endpoints", "dynamic", "internal"],

@@ -31,10 +31,11 @@ export function translateBackendTarget(input: PoolOrTarget, key: string, path: P
     return translateTarget(input, path, context);
   }
   const hostname = key.slice(1);
-  const workloads = endpoints.flatMap((endpoint, i) =>
-    translateEndpoint(endpoint, key, [...path, "endpoints", i], context),
+  const at = (index: number): Path => [...path, "endpoints", index];
+  const translated = endpoints.map((endpoint, i) => translateEndpoint(endpoint, key, at(i), context));
+  const named = translated.flatMap((each, i) =>
+    each ? [{ key: each.uid, name: each.name, origin: { path: at(i) } }] : [],
   );
-  const named = workloads.map(({ uid, name }, i) => ({ key: uid, name, origin: { path: [...path, "endpoints", i] } }));
   reportDuplicates("endpoint", named, context.report, "host");
   const { algorithm } = loadBalancer ?? {};
   context.pools.push({
@@ -48,33 +49,31 @@ export function translateBackendTarget(input: PoolOrTarget, key: string, path: P
         loadBalancer: { routingPreferences: [], mode: "Standard", healthPolicy: "OnlyHealthy", algorithm },
       }),
     },
-    workloads,
+    workloads: translated.filter((each) => each !== undefined),
   });
   return { type: "pool", key };
 }
 
-/** None if its address is invalid, which is reported. */
+/** undefined if its address is invalid, which is reported. */
 function translateEndpoint(
   { host, weight, backup }: PoolEndpointInput,
   pool: string,
   path: Path,
   context: Context,
-): Workload[] {
+): Workload | undefined {
   const target = translateHost(host, path, context);
-  if (target === undefined) return [];
+  if (target === undefined) return undefined;
   const { type: _, ...address } = target;
   const name = targetName(address);
-  return [
-    {
-      uid: `${pool} ${name}`,
-      name,
-      namespace: "",
-      workloadIps: [],
-      status: "healthy",
-      capacity: weight,
-      ...(backup && { backup: true }),
-      services: { [pool]: {} },
-      address,
-    },
-  ];
+  return {
+    uid: `${pool} ${name}`,
+    name,
+    namespace: "",
+    workloadIps: [],
+    status: "healthy",
+    capacity: weight,
+    ...(backup && { backup: true }),
+    services: { [pool]: {} },
+    address,
+  };
 }
