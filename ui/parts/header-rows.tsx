@@ -17,7 +17,7 @@ const PROBLEM = "header-problem";
 export function HeaderRows({ rows, change, problem }: HeaderRowsProps): VNode {
   const set = useRef<HTMLFieldSetElement>(null);
   /** The last such element gets the focus once the rows are shown that a click has made. */
-  const next = useRef<".name" | ".add">();
+  const next = useRef<".name" | ".add" | undefined>(undefined);
   useEffect(() => {
     if (next.current !== undefined)
       [...(set.current?.querySelectorAll<HTMLElement>(next.current) ?? [])].at(-1)?.focus();
