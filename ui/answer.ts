@@ -1,5 +1,5 @@
 import { useSignal } from "@preact/signals";
-import { useEffect } from "preact/hooks";
+import { useLayoutEffect } from "preact/hooks";
 import type { AdminAnswers } from "../src/admin/plane/answers.ts";
 import { type AskError, ask, type Question } from "./ask.ts";
 import { repeat } from "./poll.ts";
@@ -29,7 +29,8 @@ export function useAnswer<Endpoint extends keyof AdminAnswers>(
 /** Gets something once while the component is there, and afresh when `key` changes. */
 export function useOnce<T>(key: string, get: (signal: AbortSignal) => Promise<T>): Answered<T> {
   const state = useSignal<Answered<T>>(NONE);
-  useEffect(() => {
+  // Before the frame is drawn: the question need not wait for it.
+  useLayoutEffect(() => {
     const stop = new AbortController();
     const turn = async (signal: AbortSignal): Promise<"last"> => {
       const answer = await get(signal);

@@ -4,6 +4,7 @@ import { TraceTextParser } from "../src/admin/client/sse.ts";
 import {
   type AdminAnswers,
   isAnswer,
+  JSON_TYPE,
   PAGE_TOKEN_HEADER,
   queryOf,
   type Replica,
@@ -139,7 +140,8 @@ async function receive(
   const answered = waitLong();
   try {
     return await reached(signal, async () => {
-      const response = await fetch(path, signal === undefined ? init : { ...init, signal });
+      const headers = { ...init.headers, accept: JSON_TYPE };
+      const response = await fetch(path, { ...init, headers, ...(signal !== undefined && { signal }) });
       return { status: response.status, text: await response.text() };
     });
   } finally {

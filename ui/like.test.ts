@@ -59,7 +59,7 @@ test("what ended alike is counted with what was not kept", () => {
     'route == "shop/admin" && response.code == 403 && reason == "Authorization" && error == "TG_AUTHORIZATION" && policy == "authorization"',
   );
   const records = [denied, record({ ...failed, kept: true, decider: { policy: "authorization" } })];
-  const answer = { records, found: 2, requests: 9000 };
+  const answer = { records, found: 2, requests: 9000, until: "2026-01-01T00:00:00.000Z" };
   assert.equal(alikeText(answer, "15 minutes"), "about 172 like this in the last 15 minutes (2 kept)");
   assert.equal(alikeText({ ...answer, found: 5000 }, "hour"), "about 5000 like this in the last hour");
 });

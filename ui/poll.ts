@@ -1,4 +1,4 @@
-import { useEffect } from "preact/hooks";
+import { useLayoutEffect } from "preact/hooks";
 import { AskError } from "./ask.ts";
 
 /** Milliseconds: the longest pause after a question that failed. */
@@ -10,7 +10,8 @@ const LONGEST_PAUSE = 8000;
  * with an error that does not pass.
  */
 export function usePoll(key: string, pause: number, turn: Turn, problem: (error: AskError | undefined) => void): void {
-  useEffect(() => {
+  // Before the frame is drawn: the question need not wait for it.
+  useLayoutEffect(() => {
     const stop = new AbortController();
     void repeat(pause, turn, problem, stop.signal);
     return () => stop.abort();

@@ -66,7 +66,7 @@ function listenersOf({ frame, routes }: PackedIr, ports: Supervisor["ports"], lo
 }
 
 function failuresSince(since: number, find: Find): Overview["failures"] {
-  const { records: failed, found, ...reach } = find({ since, errors: true, limit: MOST_FAILURES });
+  const { records: failed, found, until, ...reach } = find({ since, errors: true, limit: MOST_FAILURES });
   const groups = groupsOf(failed, reach.requests).slice(0, MOST_GROUPS);
   return { ...reach, since: new Date(since).toISOString(), found, groups };
 }

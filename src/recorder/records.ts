@@ -13,6 +13,8 @@ import { NameReader } from "./names.ts";
 import { type Decider, isFailure, type PlaceLabels, placeLabels, recordId } from "./recorder.ts";
 import { SlotReader } from "./slots.ts";
 
+/** Milliseconds: so much later at most than a request has ended, its record is there, also if the thread is interrupted in between. */
+const WRITTEN_AFTER = 250;
 /** Clients may send one id with many requests. */
 const MOST_OF_ONE_ID = 100;
 /** Characters of a trace id. */
@@ -103,6 +105,8 @@ export interface RecordAnswer {
   readonly completeSince?: string;
   /** ISO 8601: the oldest record. */
   readonly keptSince?: string;
+  /** ISO 8601: the answer has all requests that ended earlier; who asks again needs those since then. */
+  readonly until: string;
 }
 
 /** Searches the records of all workers. */
@@ -114,20 +118,22 @@ export class Records {
   }
 
   find(query: RecordQuery): RecordAnswer {
+    const until = untilNow();
     const newest = new Newest(query.limit);
     const { since } = query;
     const mayMatch = ({ startedAt, duration }: SlotFields): boolean => startedAt + duration >= since;
     const reach = this.#scan(since, mayMatch, (record) => {
       if (matches(record, query)) newest.add(record);
     });
-    return { records: newest.all(), found: newest.found, ...reach };
+    return { records: newest.all(), found: newest.found, ...reach, until };
   }
 
   /** The records with this request id, trace id or `traceparent`, or `<worker>-<number>`. */
   withId(text: string): RecordAnswer {
+    const until = untilNow();
     const newest = new Newest(MOST_OF_ONE_ID);
     const reach = this.#scanId(text, (record) => newest.add(record));
-    return { records: newest.all(), found: newest.found, ...reach };
+    return { records: newest.all(), found: newest.found, ...reach, until };
   }
 
   /** What `where` reads of the newest record that `withId` finds; undefined without one. */
@@ -153,7 +159,7 @@ export class Records {
     return exemplars;
   }
 
-  #scanId(text: string, each: (record: RecordView) => void): Omit<RecordAnswer, "records" | "found"> {
+  #scanId(text: string, each: (record: RecordView) => void): Omit<RecordAnswer, "records" | "found" | "until"> {
     const id = parseTraceparent(text)?.traceId ?? text;
     const key = /^(\d+)-(\d+)$/.exec(id);
     const mayMatch = key === null ? mayHaveId(id) : ({ number }: SlotFields): boolean => number === Number(key[2]);
@@ -162,7 +168,11 @@ export class Records {
     });
   }
 
-  #scan(since: number, mayMatch: Filter, each: (record: RecordView) => void): Omit<RecordAnswer, "records" | "found"> {
+  #scan(
+    since: number,
+    mayMatch: Filter,
+    each: (record: RecordView) => void,
+  ): Omit<RecordAnswer, "records" | "found" | "until"> {
     let requests = 0;
     let complete = 0;
     let oldest = Number.POSITIVE_INFINITY;
@@ -178,6 +188,10 @@ export class Records {
       ...(Number.isFinite(oldest) && { keptSince: new Date(oldest).toISOString() }),
     };
   }
+}
+
+function untilNow(): string {
+  return new Date(Date.now() - WRITTEN_AFTER).toISOString();
 }
 
 function matches(record: RecordView, { since, route, errors, slow, where }: RecordQuery): boolean {
@@ -430,11 +444,10 @@ class RecordView implements Activation, TimedRequest {
 
   /** The record after this one has been read; as data only where it is needed, because that costs 50 times as much as the copy. */
   copy(): { readonly toJson: () => RequestRecord } {
-    const { u8 } = this.#reader.fields;
-    const bytes = u8.slice();
+    const saved = this.#reader.save();
     return {
       toJson: () => {
-        u8.set(bytes);
+        this.#reader.restore(saved);
         return this.#toJson();
       },
     };
@@ -509,8 +522,9 @@ class RecordView implements Activation, TimedRequest {
   }
 
   get #decider(): Decider | undefined {
-    // Undefined if the name had no room for all of the JSON.
-    return jsonOf(this.#name("decider") ?? "") as Decider | undefined;
+    const text = this.#name("decider");
+    // Undefined also if the name had no room for all of the JSON.
+    return text === undefined ? undefined : (jsonOf(text) as Decider | undefined);
   }
 
   get #id(): string | undefined {
@@ -538,8 +552,8 @@ class RecordView implements Activation, TimedRequest {
 
   get #traceId(): string | undefined {
     const { trace0, trace1, trace2, trace3 } = this.#reader.fields;
-    const id = [trace0, trace1, trace2, trace3].map((word) => word.toString(16).padStart(8, "0")).join("");
-    return /[^0]/.test(id) ? id : undefined;
+    if ((trace0 | trace1 | trace2 | trace3) === 0) return undefined;
+    return [trace0, trace1, trace2, trace3].map((word) => word.toString(16).padStart(8, "0")).join("");
   }
 }
 
@@ -554,5 +568,8 @@ type Present<Values> = { [Name in keyof Values as undefined extends Values[Name]
 
 /** Without properties that are undefined. */
 function withoutAbsent<Values extends object>(values: Values): Present<Values> {
-  return Object.fromEntries(Object.entries(values).filter(([, value]) => value !== undefined)) as Present<Values>;
+  const present: { [name: string]: Values[keyof Values] } = {};
+  // `Object.entries` and `fromEntries` take twice as long.
+  for (const name in values) if (values[name] !== undefined) present[name] = values[name];
+  return present as Present<Values>;
 }

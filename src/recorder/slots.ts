@@ -157,6 +157,16 @@ export class SlotReader {
     return newest;
   }
 
+  /** All of the copy, for `restore`: a string, because thousands of small buffers would leave gaps in the memory of the process. */
+  save(): string {
+    return latin1Slice(this.#text, 0, SLOT);
+  }
+
+  /** Makes `fields` what they were at `save`. */
+  restore(saved: string): void {
+    latin1Write(this.#text, saved, 0, SLOT);
+  }
+
   /** `length` characters of the texts, from the character `from` on. */
   text(from: number, length: number): string {
     return latin1Slice(this.#text, TEXTS + from, TEXTS + from + length);

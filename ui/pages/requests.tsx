@@ -17,8 +17,6 @@ import { usePoll } from "../poll.ts";
 import { COLUMNS, type Column, columns, showColumn } from "../request-columns.ts";
 import { EMPTY, following, MOST, newer, received } from "../request-list.ts";
 
-/** Milliseconds by which questions overlap: a record is written a moment after its request has ended, and no question takes as long as the other. */
-const OVERLAP = 1500;
 const PAGE_OF_ROWS = 20;
 /** Milliseconds between two questions. */
 const PAUSE = 1000;
@@ -33,27 +31,21 @@ export function Requests({ place: { query } }: PageProps): VNode {
   const chosen = useSignal<string | undefined>(undefined);
   const focused = useSignal(false);
   const field = useRef<HTMLInputElement>(null);
-  const answered = useRef<number | undefined>(undefined);
   // Another filter is another list; what was chosen may be in it too.
   const present = useRef(key);
   useMemo(() => {
     present.current = key;
     list.value = { ...EMPTY, follows: list.peek().follows };
-    answered.current = undefined;
     answer.value = undefined;
   }, [key]);
   usePoll(
     key,
     PAUSE,
     async (signal) => {
-      const began = Date.now();
-      const since = answered.current;
-      const last = since === undefined ? undefined : `${began - since + OVERLAP}ms`;
-      const found = await ask("/requests", { query: { ...words, limit: MOST, last }, signal });
+      const since = answer.peek()?.until;
+      const found = await ask("/requests", { query: { ...words, limit: MOST, since }, signal });
       // The filter may have changed meanwhile, a moment before this question is given up.
       if (present.current !== key) return;
-      // A question that was under way for longer may have left out some: the next one asks for this time again.
-      answered.current = since !== undefined && Date.now() - began > OVERLAP ? since : began;
       answer.value = found;
       list.value = received(list.peek(), found.records);
     },

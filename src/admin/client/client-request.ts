@@ -1,5 +1,6 @@
 import { type ClientRequest, request as httpRequest, type IncomingMessage } from "node:http";
 import { messageOf } from "../../base/errors.ts";
+import { JSON_TYPE } from "../plane/answers.ts";
 
 /** Why an admin request has no response to return. */
 type AdminFailure =
@@ -110,7 +111,7 @@ export async function adminText(address: AdminAddress, request: AdminRequest): P
 
 /** The same of a response in JSON. @throws AdminClientError */
 export async function adminJson(address: AdminAddress, request: AdminRequest): Promise<unknown> {
-  const text = await adminText(address, request);
+  const text = await adminText(address, { ...request, headers: { ...request.headers, accept: JSON_TYPE } });
   try {
     return JSON.parse(text);
   } catch (error) {

@@ -7,6 +7,7 @@ import type { Question, RecordedQuestion } from "../../rehearsal/question.ts";
 import {
   type AdminAnswers,
   isAnswer,
+  JSON_TYPE,
   type Overview,
   queryOf,
   type RequestsQuery,
@@ -214,7 +215,8 @@ export class AdminClient {
     signal,
   }: PageQuestion): Promise<{ readonly status: number; readonly text: string }> {
     const timeout = method === "GET" ? TIMEOUT : IMPACT_TIMEOUT;
-    const request = { method, path, body, timeout, signal, ...(!changes && { headers: { origin: PAGE_ORIGIN } }) };
+    const headers = { accept: JSON_TYPE, ...(!changes && { origin: PAGE_ORIGIN }) };
+    const request = { method, path, body, timeout, signal, headers };
     try {
       return { status: 200, text: await this.#text(request) };
     } catch (error) {

@@ -35,6 +35,9 @@ export interface AdminAnswers {
   readonly "/requests/": RecordAnswer;
 }
 
+/** The type of answers. Clients that accept exactly this, as programs do, get them compact; people get them indented. */
+export const JSON_TYPE = "application/json";
+
 /** The field in which the server's own page shows its token. Pages of other origins would need a preflight for it, which is not granted. */
 export const PAGE_TOKEN_HEADER = "x-tracegate-page-token";
 
@@ -93,7 +96,7 @@ export interface TrafficPoint {
 }
 
 /** What failed, in groups of what ended alike, the largest first. */
-interface Failures extends Omit<RecordAnswer, "records"> {
+interface Failures extends Omit<RecordAnswer, "records" | "until"> {
   /** ISO 8601: requests that ended later. */
   readonly since: string;
   /** Of the newest 2000 that were found, at most 50 groups. */
@@ -218,6 +221,8 @@ export interface RequestsQuery {
   readonly where?: string | undefined;
   /** A duration such as `5m`: only requests that ended within it. */
   readonly last?: string | undefined;
+  /** ISO 8601, such as `until` of the answer before: only requests that ended later. */
+  readonly since?: string | undefined;
   /** `<namespace>/<name>` or only the name. */
   readonly route?: string | undefined;
   /** Only what failed or was rejected, or only what was slow; with both, either kind. */

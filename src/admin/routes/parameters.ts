@@ -4,6 +4,8 @@ import { AdminBadRequest } from "../plane/plane.ts";
 
 const MAX_EXPRESSION = 4096;
 const SIZE = /^(\d{1,9})(|B|KiB|MiB)$/;
+/** ISO 8601 with a time zone. */
+const TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?(Z|[+-]\d\d:\d\d)$/;
 const UNITS: Readonly<Record<string, number>> = { "": 1, B: 1, KiB: 1024, MiB: 1024 * 1024 };
 
 /** The text of a CEL expression; undefined if it is absent or empty. */
@@ -62,6 +64,15 @@ export function duration(query: URLSearchParams, name: string, most?: string): n
   const ms = parseDuration(text);
   if (ms === undefined || (most !== undefined && (ms < 1 || ms > Number(parseDuration(most)))))
     throw invalid(name, text, `a duration such as 30s${most === undefined ? "" : `, at most ${most}`}`);
+  return ms;
+}
+
+/** A point in time, in milliseconds since the epoch; undefined if it is absent. */
+export function time(query: URLSearchParams, name: string): number | undefined {
+  const text = query.get(name);
+  if (text === null) return undefined;
+  const ms = TIME.test(text) ? Date.parse(text) : Number.NaN;
+  if (Number.isNaN(ms)) throw invalid(name, text, "a time such as 2026-01-31T12:00:00Z");
   return ms;
 }
 

@@ -1,18 +1,16 @@
 import { answerReply, type PlainReply } from "../server/reply.ts";
-import { duration, expressionText, flag, integer } from "./parameters.ts";
+import { duration, expressionText, flag, integer, time } from "./parameters.ts";
 import type { AdminCall, AdminRoute } from "./route.ts";
 
 const LIMIT = 50;
 const MAX_LIMIT = 10_000;
-/** The default of `last`. */
-const ALWAYS = Number.POSITIVE_INFINITY;
 
 export const requestRoutes: readonly AdminRoute[] = [
   {
     path: "/requests",
     methods: ["GET"],
-    parameters: ["where", "last", "route", "errors", "slow", "limit"],
-    summary: "records of the latest requests; where=CEL last=5m route=NAME errors=true slow=true limit=50",
+    parameters: ["where", "last", "since", "route", "errors", "slow", "limit"],
+    summary: "records of the latest requests; where=CEL last=5m since=TIME route=NAME errors=true slow=true limit=50",
     handle: find,
   },
   {
@@ -24,11 +22,12 @@ export const requestRoutes: readonly AdminRoute[] = [
 ];
 
 function find({ plane, query }: AdminCall): PlainReply {
+  const last = duration(query, "last");
   return answerReply(
     "/requests",
     plane.requests({
       where: expressionText(query, "where"),
-      since: Date.now() - (duration(query, "last") ?? ALWAYS),
+      since: Math.max(time(query, "since") ?? 0, last === undefined ? 0 : Date.now() - last),
       route: query.get("route") || undefined,
       errors: flag(query, "errors"),
       slow: flag(query, "slow"),

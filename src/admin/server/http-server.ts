@@ -11,7 +11,7 @@ import { Admission } from "./admission.ts";
 import { listen } from "./listen.ts";
 import { closeOwnConnections } from "./own-connections.ts";
 import { allowProxyHeaders } from "./proxy-headers.ts";
-import { type PlainReply, type Reply, textReply } from "./reply.ts";
+import { type PlainReply, type Reply, sentBody, textReply } from "./reply.ts";
 
 /** A listening server. */
 export interface RunningServer {
@@ -131,11 +131,12 @@ function send(response: ServerResponse, reply: PlainReply, close: boolean): void
   if (reply.after !== undefined) response.once("close", reply.after);
   for (const [name, value] of Object.entries(reply.headers ?? {})) response.setHeader(name, value);
   if (close) response.setHeader("connection", "close");
-  const length = typeof reply.body === "string" ? Buffer.byteLength(reply.body) : reply.body.length;
+  const body = sentBody(reply.body, response.req.headers.accept);
+  const length = typeof body === "string" ? Buffer.byteLength(body) : body.length;
   if (length > 0) response.setHeader("content-type", reply.type);
   response.setTimeout(WRITE_STALL_TIMEOUT, () => response.destroy());
   response.writeHead(reply.status, { "content-length": length });
-  response.end(reply.body);
+  response.end(body);
 }
 
 /** Sends only the message of an error, never its stack or its cause. */

@@ -1,14 +1,19 @@
 import type { ServerResponse } from "node:http";
-import type { AdminAnswers } from "../plane/answers.ts";
+import { type AdminAnswers, JSON_TYPE } from "../plane/answers.ts";
 
 /** A complete response. */
 export interface PlainReply {
   readonly status: number;
   readonly type: string;
-  readonly body: string | Uint8Array;
+  readonly body: string | Uint8Array | Json;
   readonly headers?: Readonly<Record<string, string>>;
   /** Runs when the response has been handed to the kernel, or the client has disconnected. */
   readonly after?: () => void;
+}
+
+/** A value to send as JSON: indented for people, compact for programs, which ask for `application/json`. */
+interface Json {
+  readonly json: unknown;
 }
 
 /** A streamed response: the function writes it; what it throws before the head is written becomes an error response. */
@@ -23,9 +28,14 @@ export function textReply(status: number, body: string, headers: Readonly<Record
   return { status, type: "text/plain; charset=utf-8", body, headers };
 }
 
-/** Indented JSON. */
-export function jsonReply(value: unknown): PlainReply {
-  return { status: 200, type: "application/json", body: `${JSON.stringify(value, null, 2)}\n` };
+export function jsonReply(json: unknown): PlainReply {
+  return { status: 200, type: JSON_TYPE, body: { json } };
+}
+
+/** What is sent of a body, to a client with this `Accept`. */
+export function sentBody(body: PlainReply["body"], accept = ""): string | Uint8Array {
+  if (typeof body === "string" || body instanceof Uint8Array) return body;
+  return accept === JSON_TYPE ? JSON.stringify(body.json) : `${JSON.stringify(body.json, null, 2)}\n`;
 }
 
 /** The answer of an endpoint whose type its clients share. */

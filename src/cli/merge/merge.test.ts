@@ -21,11 +21,24 @@ test("records are sorted by their end, and reach back completely only as far as 
     [
       {
         pod: "a",
-        answer: { records: [record(5), record(1)], found: 2, requests: 20, completeSince: `${DAY}:01.000Z` },
+        answer: {
+          records: [record(5), record(1)],
+          found: 2,
+          requests: 20,
+          completeSince: `${DAY}:01.000Z`,
+          until: `${DAY}:09.000Z`,
+        },
       },
       {
         pod: "b",
-        answer: { records: [record(3)], found: 1, requests: 10, completeSince: `${DAY}:02.000Z`, keptSince: DAY },
+        answer: {
+          records: [record(3)],
+          found: 1,
+          requests: 10,
+          completeSince: `${DAY}:02.000Z`,
+          keptSince: DAY,
+          until: `${DAY}:08.000Z`,
+        },
       },
     ],
     2,
@@ -37,7 +50,13 @@ test("records are sorted by their end, and reach back completely only as far as 
       ["b", "03"],
     ],
   );
-  assert.deepEqual(rest, { found: 3, requests: 30, completeSince: `${DAY}:02.000Z`, keptSince: DAY });
+  assert.deepEqual(rest, {
+    found: 3,
+    requests: 30,
+    completeSince: `${DAY}:02.000Z`,
+    keptSince: DAY,
+    until: `${DAY}:08.000Z`,
+  });
 });
 
 function overview(points: readonly TrafficPoint[], count: number, lastError: string | null): Overview {

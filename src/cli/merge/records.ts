@@ -10,6 +10,8 @@ export function mergeRecords(
   return {
     records: records.sort((a, b) => endOf(b) - endOf(a)).slice(0, limit),
     found: sumOf(answers, ({ answer }) => answer.found),
+    // Clocks of replicas differ: what each has until this time has been received.
+    until: answers.map(({ answer }) => answer.until).sort()[0] ?? "",
     ...mergeReach(answers.map(({ answer }) => answer)),
   };
 }

@@ -119,6 +119,24 @@ test("expressions, time, route and outcome choose records, the newest first", as
   assert.equal((await ids("limit=1")).length, 1);
 });
 
+test("who asks for what ended since the answer before gets every request", async () => {
+  const seen: (string | undefined)[] = [];
+  let since = new Date(Date.now() - 60_000).toISOString();
+  for (let i = 0; i < 20; i++) {
+    await send("/a", `since-${i}`);
+    const { body } = await admin(`/requests?limit=1000&since=${since}`);
+    const { records, until } = JSON.parse(body) as RecordAnswer;
+    seen.push(...records.map(({ id }) => id));
+    assert.ok(until < new Date().toISOString() && until >= since, "it goes on");
+    since = until;
+  }
+  for (let i = 0; i < 20; i++) assert.ok(seen.includes(`since-${i}`), `since-${i}`);
+  const last = await send("/a", "since-last");
+  const ended = Date.parse(last.time) + last.duration;
+  const afterIt = await ids(`since=${new Date(Math.ceil(ended) + 1).toISOString()}`);
+  assert.ok(!afterIt.includes("since-last"), "it ended before");
+});
+
 test("a record has no query, no field, and no user name or parameter of a path that may be secret", async () => {
   await send(`/a;jsessionid=${SECRET}/b?token=${SECRET}`, "secret-1");
   await send(`/go/http:%2F%2Fuser:${SECRET}@shop.example/`, "secret-2");

@@ -73,10 +73,10 @@ suite("tgctl ui", () => {
       method: "POST",
       body: JSON.stringify({ request: { url: "http://shop.example/cart" } }),
     });
-    assert.match(await explained.text(), /"route": "default\/shop"/);
+    assert.match(await explained.text(), /"route":"default\/shop"/);
     const gone = await fetch(new URL("../explain", url), { method: "POST", body: JSON.stringify({ id: "9-9" }) });
     assert.equal(gone.status, 400);
-    assert.match(await gone.text(), /"code": "record"/);
+    assert.match(await gone.text(), /"code":"record"/);
     const wrong = await fetch(new URL("../requests?where=1%20%2B", url));
     assert.deepEqual([wrong.status, (await wrong.text()).slice(0, 7)], [400, "where: "]);
     assert.equal((await fetch(new URL("../requests/9-9", url))).status, 404);

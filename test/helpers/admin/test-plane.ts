@@ -116,7 +116,7 @@ export class TestPlane implements AdminPlane {
   }
 
   requests(): RecordAnswer {
-    return { records: [], found: 0, requests: 0 };
+    return { records: [], found: 0, requests: 0, until: new Date().toISOString() };
   }
 
   samples(): string {
@@ -136,7 +136,7 @@ export class TestPlane implements AdminPlane {
   }
 
   requestsOf(): RecordAnswer {
-    return { records: [], found: 0, requests: 0 };
+    return { records: [], found: 0, requests: 0, until: new Date().toISOString() };
   }
 
   async explain(): Promise<Explanation> {
