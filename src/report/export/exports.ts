@@ -1,12 +1,12 @@
 /** Traces and recorded requests as files for other tools and other people. Each exporter is loaded only when it is used. */
 import type { Fields } from "../../base/fields.ts";
 import type { Explanation } from "../../rehearsal/explanation.ts";
-import { rowsOf } from "../rows.ts";
 import type { ExportFile, ExportFormat } from "./formats.ts";
 
 /** The events of a trace in another format, without secrets; undefined if they have no request. */
 export async function exportedTrace(format: ExportFormat, events: readonly Fields[]): Promise<string | undefined> {
   const { withoutSecrets } = await import("./without-secrets.ts");
+  const { rowsOf } = await import("../rows.ts");
   const rows = rowsOf(withoutSecrets(events));
   switch (format) {
     case "html":

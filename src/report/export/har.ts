@@ -5,8 +5,9 @@
 import { STATUS_CODES } from "node:http";
 import { packageVersion } from "../../base/build-info.ts";
 import type { Fields } from "../../base/fields.ts";
+import { readableValue } from "../../base/header-text.ts";
 import type { RequestRecord } from "../../recorder/records.ts";
-import { readableValue, textOfBody } from "../bodies.ts";
+import { textOfBody } from "../bodies.ts";
 import { decompress } from "../decompress.ts";
 import {
   type Attempt,
