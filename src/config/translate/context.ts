@@ -6,8 +6,13 @@ import type { CalledTargets } from "../../translation/called-targets.ts";
 import type { FrontendInput } from "../../translation/schema/frontend.ts";
 import type { Sources } from "../../translation/sources.ts";
 import type { TargetContext } from "../../translation/target.ts";
+import type { Service, Workload } from "../../upstream/discovery/discovery.ts";
 
-import type { Pool } from "./pools.ts";
+/** The endpoints of a backend, in the form in which balancers know those of a service. */
+interface Pool {
+  readonly service: Service;
+  readonly workloads: readonly Workload[];
+}
 
 /** A listener of `gateways`: the name of its entry, and its own if the entry lists its listeners. */
 export interface EntryName {

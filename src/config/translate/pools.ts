@@ -1,17 +1,11 @@
 import type { Path } from "../../base/paths.ts";
 import { reportDuplicates } from "../../translation/references.ts";
 import { type TargetInput, translateHost, translateTarget } from "../../translation/target.ts";
-import type { Service, Workload } from "../../upstream/discovery/discovery.ts";
+import type { Workload } from "../../upstream/discovery/discovery.ts";
 import { targetName } from "../../upstream/settings/pool-target.ts";
 import type { Target } from "../../upstream/settings/target.ts";
 import type { PoolEndpointInput, PoolLoadBalancerInput } from "../schema/pools.ts";
 import type { Context } from "./context.ts";
-
-/** The endpoints of a backend, in the form in which balancers know those of a service. */
-export interface Pool {
-  readonly service: Service;
-  readonly workloads: readonly Workload[];
-}
 
 /** A backend that may be a pool. */
 export interface PoolOrTarget extends TargetInput {
