@@ -4,6 +4,7 @@ import { fieldsOf, jsonOf } from "../../base/fields.ts";
 import { mergeImpacts } from "../../impact/merge.ts";
 import { mergeBackend, mergeBackends, mergeProbes } from "./backends.ts";
 import { newestExplanation } from "./explanation.ts";
+import { mergeLogLevels } from "./log-levels.ts";
 import { mergeOverviews, mergeStatus } from "./overview.ts";
 import { mergeRecords } from "./records.ts";
 import type { OfReplica } from "./replica.ts";
@@ -39,6 +40,7 @@ export const MERGES: { readonly [Endpoint in MergedEndpoint]: Merge<AdminAnswers
   "/expression": { asksOne: isWritten, merge: firstOf },
   "/expression/names": { asksOne: () => true, merge: firstOf },
   "/impact": { merge: (answers) => mergeImpacts(answersOf(answers)) },
+  "/logging": { merge: (answers) => mergeLogLevels(answersOf(answers)) },
   "/overview": { merge: mergeOverviews },
   "/probe/": { merge: (answers) => mergeProbes(answersOf(answers)) },
   "/requests": { merge: (answers, query) => mergeRecords(answers, Number(query.get("limit") ?? RECORDS)) },
