@@ -183,6 +183,9 @@ export class ConfigReference {
         ? this.#link(name, page)
         : this.#type(definition, page);
     }
+    // A size: the bounds of its number are those of its texts too.
+    if (schema.anyOf !== undefined && schema.title !== undefined)
+      return schema.title + schema.anyOf.map(range).join("");
     if (schema.anyOf !== undefined)
       return [...new Set(schema.anyOf.map((each) => this.#type(each, page, section)))].join(" or ");
     if (schema.enum !== undefined) return schema.enum.map((value) => `\`${String(value)}\``).join(", ");
