@@ -110,6 +110,25 @@ test("a rule about the client's address decides nothing about samples without on
   );
 });
 
+test("a limit of the body refuses announced lengths, and may refuse a body without one", async () => {
+  const before = withRoutes({ name: "api", backends: [API] });
+  const after = withRoutes({ name: "api", policies: { maxRequestBodySize: 100 }, backends: [API] });
+  const post = { method: "POST" } as const;
+  const { changes } = await impact(
+    before,
+    after,
+    {},
+    ...[100, 101, "unknown" as const].map((contentLength) => ({ ...post, contentLength })),
+  );
+  assert.deepEqual(
+    changes.map(({ class: name, needs, after: { status, policy } }) => [name, needs, status, policy]),
+    [
+      ["refused", undefined, 413, "maxRequestBodySize"],
+      ["maybeRefused", ["the length of the body"], 413, "maxRequestBodySize"],
+    ],
+  );
+});
+
 test("a rule about the client's certificate decides nothing where a listener asks for one", {
   skip: noOpenssl,
 }, async () => {

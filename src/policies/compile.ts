@@ -88,7 +88,9 @@ export function compilePolicies(
     const bind = prepareKind(kind, set, phase, environment.cel);
     if (bind !== undefined && !isSetting(kind)) {
       const deps = { ...environment, phase, identity: `${phase} ${owner} ${kind}` };
-      created.set(kind, { kind, phase, ...bind(environment.rehearsed?.(deps, kind, config) ?? deps) });
+      // A number, such as that of `maxRequestBodySize`, leaves a rehearsal nothing to assume.
+      const rehearsed = typeof config === "object" ? environment.rehearsed?.(deps, kind, config) : undefined;
+      created.set(kind, { kind, phase, ...bind(rehearsed ?? deps) });
     }
     effective[traceKeyOf(kind)] = traceView(kind, set, environment.hidden);
   }

@@ -32,6 +32,8 @@ export const REQUEST_ORDER = {
   route: [
     // First: the deadline counts from the start of the request and must be set before a policy waits.
     "timeout",
+    // Before every policy that reads the body.
+    "maxRequestBodySize",
     // Reads Accept-Encoding as the client sent it.
     "compression",
     ...ADMISSION,

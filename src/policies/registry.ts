@@ -17,6 +17,7 @@ import { extProc } from "./ext-proc/index.ts";
 import { grpcWeb } from "./grpc-web/index.ts";
 import { jwtAuth } from "./jwt-auth/index.ts";
 import { localRateLimit } from "./local-rate-limit/index.ts";
+import { maxRequestBodySize } from "./max-request-body-size/index.ts";
 import { oidc } from "./oidc/index.ts";
 import type { PlacedKind } from "./order.ts";
 import type { PolicyConfig, RequestPolicyKind, SetKey } from "./policy-set.ts";
@@ -63,6 +64,7 @@ export const REGISTRY: Registry = {
   apiKey,
   authorization,
   delay,
+  maxRequestBodySize,
   buffer,
   grpcWeb,
   retry,

@@ -15,6 +15,7 @@ import { schema as extProc, resolve as resolveExtProc } from "./ext-proc/schema.
 import { schema as grpcWeb } from "./grpc-web/schema.ts";
 import { schema as jwtAuth, resolve as resolveJwtAuth } from "./jwt-auth/schema.ts";
 import { schema as localRateLimit } from "./local-rate-limit/schema.ts";
+import { schema as maxRequestBodySize } from "./max-request-body-size/schema.ts";
 import { resolve as resolveOidc } from "./oidc/resolve.ts";
 import { schema as oidc } from "./oidc/schema.ts";
 import { schema as remoteRateLimit, resolve as resolveRemoteRateLimit } from "./remote-rate-limit/schema.ts";
@@ -81,6 +82,7 @@ export const POLICY_SCHEMAS = {
   sessionAffinity: { schema: sessionAffinity, resolve: asWritten },
   retryBudget: { schema: retryBudget, resolve: asWritten },
   delay: { schema: delay, resolve: asWritten },
+  maxRequestBodySize: { schema: maxRequestBodySize, resolve: asWritten },
   buffer: { schema: buffer, resolve: asWritten },
   grpcWeb: { schema: grpcWeb, resolve: asWritten },
   compression: { schema: compression, resolve: asWritten },

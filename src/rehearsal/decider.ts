@@ -103,6 +103,7 @@ const NO_CERTIFICATE = "no client certificate";
 /** The call to a backend, which ends before anything is sent. */
 class UnsentCall implements BackendCall {
   readonly #exchange: Exchange;
+  readonly #isLonger: (bytes: number) => boolean;
   readonly #onReady: () => void;
   /** What an endpoint would get now; undefined: no endpoint yet. */
   sent: DecidedHead | undefined;
@@ -113,14 +114,22 @@ class UnsentCall implements BackendCall {
   answeredAt = 0;
   readonly upstream = undefined;
 
-  constructor(exchange: Exchange, onReady: () => void) {
+  /** `isLonger`: whether the body has more bytes, which are not announced. */
+  constructor(exchange: Exchange, isLonger: (bytes: number) => boolean, onReady: () => void) {
     this.#exchange = exchange;
+    this.#isLonger = isLonger;
     this.#onReady = onReady;
   }
 
   attempt(): typeof WAIT | AttemptFailed {
     const failure = new HttpCall(this.#exchange).rehearse();
     if (failure !== undefined) return failure;
+    const { downstream, requestSide } = this.#exchange;
+    const { maxBytes } = requestSide;
+    if (maxBytes !== undefined && downstream.requestLength === UNKNOWN_LENGTH && this.#isLonger(maxBytes)) {
+      requestSide.exceedLimit();
+      return WAIT;
+    }
     const { method, path, search, authority, headers } = this.#exchange.request;
     this.sent = { method, target: path + search, authority, headers, id: this.#exchange.requestId };
     this.#onReady();
@@ -283,7 +292,11 @@ export class Decider {
     });
     if (client.metadata !== undefined) exchange.policyView.requestMetadata.extauthz = client.metadata;
     let onStep = (): void => {};
-    const call = new UnsentCall(exchange, () => onStep());
+    const call = new UnsentCall(
+      exchange,
+      (bytes) => this.#isLonger(bytes),
+      () => onStep(),
+    );
     exchange.call = call;
     exchange.start();
     call.answer();

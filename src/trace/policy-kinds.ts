@@ -22,6 +22,7 @@ export const EFFECTIVE_NAMES = {
   health: "health",
   jwt: "jwt",
   localRateLimit: "localRateLimit",
+  maxRequestBodySize: "maxRequestBodySize",
   oidc: "oidc",
   remoteRateLimit: "remoteRateLimit",
   request_header_modifier: "requestHeaderModifier",

@@ -23,6 +23,7 @@ import { extProc } from "../../src/policies/ext-proc/index.ts";
 import { grpcWeb } from "../../src/policies/grpc-web/index.ts";
 import { jwtAuth } from "../../src/policies/jwt-auth/index.ts";
 import { localRateLimit } from "../../src/policies/local-rate-limit/index.ts";
+import { maxRequestBodySize } from "../../src/policies/max-request-body-size/index.ts";
 import { oidc } from "../../src/policies/oidc/index.ts";
 import type { RequestPolicyKind } from "../../src/policies/policy-set.ts";
 import { remoteRateLimit } from "../../src/policies/remote-rate-limit/index.ts";
@@ -212,6 +213,12 @@ const POLICIES: Readonly<Record<RequestPolicyKind, string>> = {
       { limit, untilFill: 400 },
       { limit: { ...limit, tokensPerFill: 0, key: "source.address" }, untilFill: 0 },
     ],
+  }),
+  maxRequestBodySize: texts(maxRequestBodySize.decisions, {
+    noBody: nothing,
+    limits: [{ limit: 1000 }],
+    announced: [{ limit: 1000, bytes: 1001 }],
+    exceeded: [{ limit: 1000 }],
   }),
   oidc: texts(oidc.decisions, {
     session: [{ expires: 1_800_000_000 }],

@@ -67,9 +67,9 @@ export interface BodyStage {
   onDrain(): void;
 }
 
-/** A policy that can end the exchange from a body stage, after its hooks have run. */
+/** A policy that can end the exchange while a body flows, after its hooks have run. */
 export interface StageOwner {
-  readonly policy: "extProc";
+  readonly policy: "extProc" | "maxRequestBodySize";
   readonly phase: Phase;
 }
 
@@ -162,6 +162,13 @@ export interface PolicyContext {
   /** Counts bytes that metadata takes until the end of the request. Throws TG_BUFFERS_FULL if the worker holds too much. */
   holdMetadata(bytes: number): void;
   readonly requestBody: IncomingBody;
+  /** Length of the request's body as the client announces it, in bytes; 0 = no body, UNKNOWN_LENGTH = it does not say. */
+  readonly requestLength: number;
+  /**
+   * Ends the exchange with `error()` as soon as more than `bytes` of the request's body have arrived. None of them is held for this.
+   * Requests that open tunnels have no body.
+   */
+  limitRequestBody(bytes: number, error: () => GatewayError): void;
   /** Only for `onResponse`. */
   readonly responseBody: MessageBody;
   /** `frontendPolicies.http.maxBufferSize` of the listener: default limit of a buffered body, in bytes. */

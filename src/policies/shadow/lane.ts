@@ -214,6 +214,9 @@ class ShadowView implements PolicyContext {
   get maxBufferSize(): number {
     return this.#context.maxBufferSize;
   }
+  get requestLength(): number {
+    return this.#context.requestLength;
+  }
   get calledEndpoint(): string | undefined {
     return this.#context.calledEndpoint;
   }
@@ -224,6 +227,7 @@ class ShadowView implements PolicyContext {
     return false;
   }
   holdMetadata(): void {}
+  limitRequestBody(): void {}
   editResponse(): void {}
   becomeGrpc(): void {}
   claimField(): void {}

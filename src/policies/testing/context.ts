@@ -105,6 +105,8 @@ export function contextOf(request: Partial<HttpRequest> = {}, more: More = {}): 
     requestMetadata,
     holdMetadata() {},
     requestBody: body,
+    requestLength: body.bytes.length,
+    limitRequestBody() {},
     responseBody: new TestBody(more.responseBody ?? ""),
     maxBufferSize: 2 * 1024 * 1024,
     get variables() {

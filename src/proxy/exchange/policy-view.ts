@@ -5,6 +5,7 @@
 import { ms } from "../../base/durations.ts";
 import { GatewayError } from "../../base/errors.ts";
 import type { HttpRequest, Latin1 } from "../../http/message/message.ts";
+import type { Downstream } from "../../http/stream.ts";
 import type { HeaderEdit } from "../../policies/contract/header-edits.ts";
 import type {
   ContentCoding,
@@ -54,6 +55,7 @@ interface Owner
   readonly responseSide: ResponseSide;
   readonly call: { readonly endpointName: string | undefined } | undefined;
   readonly deadlines: Deadlines;
+  readonly downstream: Pick<Downstream, "requestLength">;
   readonly bufferShare: BufferShare;
   grpc: "no" | "sent" | "translated";
 }
@@ -137,6 +139,14 @@ export class PolicyView implements PolicyContext, PolicyState {
 
   get requestBody(): IncomingBody {
     return this.#exchange.requestSide.body;
+  }
+
+  get requestLength(): number {
+    return this.#exchange.downstream.requestLength;
+  }
+
+  limitRequestBody(bytes: number, error: () => GatewayError): void {
+    this.#exchange.requestSide.limit(bytes, error);
   }
 
   get responseBody(): MessageBody {

@@ -57,6 +57,8 @@ export class RequestSide implements BodySide {
   #body: BufferedBody | undefined;
   /** Body bytes are being read from the client's connection. */
   #reading = false;
+  /** Bytes that the body may have (`maxRequestBodySize`), and the error about more; undefined = any number. */
+  #limit: { readonly bytes: number; readonly error: () => GatewayError } | undefined;
   /** Fields that policies have set or removed, `_` replaced by `-`. */
   #claimed: Set<string> | undefined;
   #allClaimed = false;
@@ -130,8 +132,29 @@ export class RequestSide implements BodySide {
 
   // ── from the client's connection ──
 
+  /** See `PolicyContext.limitRequestBody`. */
+  limit(bytes: number, error: () => GatewayError): void {
+    this.#limit = { bytes, error };
+  }
+
+  /** The most bytes that the body may have; undefined = any number. */
+  get maxBytes(): number | undefined {
+    return this.#limit?.bytes;
+  }
+
+  /** The body is longer than it may be. */
+  exceedLimit(): void {
+    const limit = this.#limit;
+    this.#limit = undefined;
+    if (limit !== undefined) this.breakOff(limit.error(), { policy: "maxRequestBodySize", phase: "route" });
+  }
+
   /** False = the client has to wait. */
   receive(buffer: Buffer, from: number, to: number): boolean {
+    if (this.#limit !== undefined && this.#exchange.downstream.bodyBytes > this.#limit.bytes) {
+      this.exceedLimit();
+      return true;
+    }
     const { call, trace, recorded } = this.#exchange;
     const body = this.#body;
     const upstream = call?.upstream;

@@ -5,7 +5,8 @@
 import { STATUS_CODES } from "node:http";
 import { packageVersion } from "../../base/build-info.ts";
 import type { Fields } from "../../base/fields.ts";
-import { readableValue, textOfBody } from "../bodies.ts";
+import { readableValue } from "../../base/header-text.ts";
+import { textOfBody } from "../bodies.ts";
 import { decompress } from "../decompress.ts";
 import {
   type Attempt,

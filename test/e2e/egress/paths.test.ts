@@ -107,6 +107,7 @@ const POLICIES = {
   sessionAffinity: LIMIT,
   retryBudget: LIMIT,
   delay: NO_CALL,
+  maxRequestBodySize: NO_CALL,
   buffer: NO_CALL,
   grpcWeb: NO_CALL,
   compression: NO_CALL,

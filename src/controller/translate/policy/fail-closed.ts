@@ -27,6 +27,7 @@ const WITHOUT: Readonly<Record<PolicyKind, "deny" | "cut" | "continue">> = {
   extProc: "deny",
   localRateLimit: "deny",
   remoteRateLimit: "deny",
+  maxRequestBodySize: "deny",
   backendAuth: "deny",
   backendTLS: "cut",
   backendTunnel: "cut",
