@@ -92,7 +92,7 @@ for (const kind of CUSTOM_KINDS) {
       for (const { rule } of rules)
         for (const [, field = ""] of rule.matchAll(/\bself\.(\w+)/g))
           assert.ok(
-            fields[field]?.type !== undefined,
+            fields[field]?.type !== undefined || fields[field]?.["x-kubernetes-int-or-string"] === true,
             `${path}: ${field} has no type, so that ${rule} does not compile`,
           );
     });

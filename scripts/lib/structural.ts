@@ -75,7 +75,10 @@ function chosen(choices: readonly JsonSchema[]): Structural {
 /** Bounds apply to numbers only, a pattern to texts only. */
 function intOrString(parts: readonly Structural[]): Structural {
   const rest = parts.map(({ type: _type, description: _description, ...others }) => others);
-  return Object.assign({ anyOf: [{ type: "integer" }, { type: "string" }], "x-kubernetes-int-or-string": true }, ...rest);
+  return Object.assign(
+    { anyOf: [{ type: "integer" }, { type: "string" }], "x-kubernetes-int-or-string": true },
+    ...rest,
+  );
 }
 
 function isList({ type }: Structural): boolean {

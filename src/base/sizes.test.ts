@@ -20,7 +20,22 @@ test("a size has a decimal unit, a binary one, or none", () => {
     "1TiB": 1_099_511_627_776,
   };
   for (const [text, bytes] of Object.entries(sizes)) assert.equal(parseSize(text), bytes, text);
-  for (const text of ["", "MB", "-1", "-1MB", "1e3", "10 MB", "10mb", "10M", "10Mi", ".5MB", "1.MB", "1MBs", "9007TiB", "9007199254740992"])
+  for (const text of [
+    "",
+    "MB",
+    "-1",
+    "-1MB",
+    "1e3",
+    "10 MB",
+    "10mb",
+    "10M",
+    "10Mi",
+    ".5MB",
+    "1.MB",
+    "1MBs",
+    "9007TiB",
+    "9007199254740992",
+  ])
     assert.equal(parseSize(text), undefined, text);
 });
 

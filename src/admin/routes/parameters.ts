@@ -47,7 +47,8 @@ export function oneOf<Word extends string>(
 export function size(query: URLSearchParams, name: string, fallback: string, most: string): number {
   const text = query.get(name) ?? fallback;
   const bytes = parseSize(text);
-  if (bytes === undefined || bytes > Number(parseSize(most))) throw invalid(name, text, `bytes or a size such as 4KiB, at most ${most}`);
+  if (bytes === undefined || bytes > Number(parseSize(most)))
+    throw invalid(name, text, `bytes or a size such as 4KiB, at most ${most}`);
   return bytes;
 }
 

@@ -10,8 +10,7 @@ import type { ConfigOf } from "./resolved.ts";
 /** A Go-style duration, as in the Gateway API; milliseconds after parsing. */
 export const duration = z
   .string({
-    error: ({ input }) =>
-      `a duration with a unit, such as ${typeof input === "number" && input > 0 ? input : 10}s`,
+    error: ({ input }) => `a duration with a unit, such as ${typeof input === "number" && input > 0 ? input : 10}s`,
   })
   .transform((text, context) => {
     const parsed = parseDuration(text);
