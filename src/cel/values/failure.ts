@@ -1,3 +1,4 @@
+/** Failures of evaluations, as values. */
 import type { Need } from "./need.ts";
 
 /**

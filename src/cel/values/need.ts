@@ -1,3 +1,5 @@
+/** What is not known in a rehearsal, and what would make it known: codes, which each place words for its readers. */
+
 /** Something on which a result depends, but which is not known in a rehearsal. */
 export interface Need {
   /** Such as `the body of the request`. */
