@@ -6,7 +6,7 @@ import { SENSITIVE_HEADERS, SensitiveNames } from "../src/base/sensitive-names.t
 import type { RequestRecord } from "../src/recorder/records.ts";
 import { CONDITION } from "../src/rehearsal/condition.ts";
 import type { WrittenRequest } from "../src/rehearsal/facts.ts";
-import { urlToSend } from "./curl.ts";
+import { urlToSend } from "../src/report/recorded.ts";
 import { hashOf } from "./place.ts";
 
 /** A header field of a request, as it is written. */

@@ -40,6 +40,13 @@ test("from a request to a trace of the next like it, with all that happened", as
   const page = await open(t, `${gateway.url("admin")}/ui/#/r/first`);
   if (page === undefined) return;
   await shows(page, "What decided");
+  const press = (name: string): Promise<unknown> =>
+    page.evaluate(`[...document.querySelectorAll('button')].find((b) => b.textContent === '${name}').click()`);
+  await page.evaluate(
+    "{ const make = URL.createObjectURL; URL.createObjectURL = (blob) => (blob.text().then((text) => { window.saved = text; }), make.call(URL, blob)); }",
+  );
+  await press("Save as HAR");
+  await until(page, "window.saved?.includes('as recorded, without fields')");
   await page.evaluate(
     "[...document.querySelectorAll('a')].find((a) => a.textContent === 'Trace the next like this').click()",
   );
@@ -69,14 +76,9 @@ test("from a request to a trace of the next like it, with all that happened", as
   // The body was compressed.
   await shows(page, `"said": "${EVIL}"`);
   assert.equal(await page.evaluate("document.title"), "tracegate");
-  const press = (name: string): Promise<unknown> =>
-    page.evaluate(`[...document.querySelectorAll('button')].find((b) => b.textContent === '${name}').click()`);
   // Chromium lets no page of a test into the clipboard, so the command is shown.
   await press("Copy as curl");
   await shows(page, `SECRET_AUTHORIZATION:?`);
-  await page.evaluate(
-    "{ const make = URL.createObjectURL; URL.createObjectURL = (blob) => (blob.text().then((text) => { window.saved = text; }), make.call(URL, blob)); }",
-  );
   await press("Save as trace.jsonl");
   await until(page, "window.saved?.endsWith('\\n')");
   const saved = String(await page.evaluate("window.saved"))
@@ -86,7 +88,31 @@ test("from a request to a trace of the next like it, with all that happened", as
     [saved[0], saved.at(-1)].map((text) => JSON.parse(text ?? "").message.type),
     ["requestStarted", "requestFinished"],
   );
+  await press("Save as HTML");
+  await until(page, "window.saved?.startsWith('<!doctype html>')");
+  const saidByTrace = String(await page.evaluate("window.saved"));
+  assert.match(saidByTrace, /GET http:.*\/flaky.* <span>→ 200<\/span>/);
+  assert.doesNotMatch(saidByTrace, /planted-secret|<img/);
+  await press("Save as HAR");
+  await until(page, "window.saved?.includes('\"entries\"')");
+  const { entries } = JSON.parse(String(await page.evaluate("window.saved"))).log;
+  assert.deepEqual(
+    entries.map(({ response }: { response: { status: number } }) => response.status),
+    [200, 503, 200],
+    "the client's exchange, and each attempt",
+  );
   assert.doesNotMatch(await textOf(page), /planted-secret|\/other/);
+  await fits(page, 400, 2560);
+
+  await page.evaluate(
+    "[...document.querySelectorAll('a')].find((a) => a.textContent === 'What is recorded of it').click()",
+  );
+  await shows(page, "200 in ");
+  await shows(page, "2 attempts");
+  await shows(page, "Record");
+  assert.match(await textOf(page), /until the backend's head/, "what the record has");
+  await openEvent("request_header_modifier");
+  await until(page, "document.querySelector('.events ins')?.textContent === '+ x-shop: cart\\n'");
   await fits(page, 400, 2560);
   assert.deepEqual(page.messages, []);
 });
