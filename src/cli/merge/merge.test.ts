@@ -137,10 +137,15 @@ test("where traffic decides the order of routes, it is that of all replicas", ()
   assert.equal(routesQuery(static_), static_, "replicas agree on the page");
 });
 
-function endpoint(state: EndpointView["state"], requests: number, health: number): EndpointView {
+function endpoint(
+  state: EndpointView["state"],
+  requests: number,
+  health: number,
+  address = "10.0.0.7:80",
+): EndpointView {
   const rest = { latency: 0, active: 1, consecutiveFailures: 0, weight: 1, changes: [] };
   const limits = { connections: 8, waiting: 8, requests: null, rejected: 1 };
-  return { addresses: ["10.0.0.7:80"], state, requests, health, limits, ...rest };
+  return { addresses: [address], state, requests, health, limits, ...rest };
 }
 
 function backend(each: EndpointView): BackendView {
@@ -161,4 +166,25 @@ test("an endpoint has the worst state that a replica sees, and says which", () =
     { state: "evicted", stateAt: ["b"], health: 0.75, active: 2, own: 40 },
   );
   assert.deepEqual(limits, { connections: 16, waiting: 16, requests: null, rejected: 2 });
+});
+
+test("endpoints that get no requests are counted though each replica has evicted another one, and come first", () => {
+  const [one, two] = ["10.0.0.8:80", "10.0.0.9:80"];
+  const at = (pod: string, down: string, ...up: readonly string[]) => {
+    const shown = [endpoint("evicted", 1, 0, down), ...up.map((address) => endpoint("healthy", 1, 1, address))];
+    return { pod, answer: { ...backend(endpoint("healthy", 0, 1)), endpoints: { total: 3, shown } } };
+  };
+  const { failing, endpoints } = mergeBackend([at("a", one, two, "10.0.0.7:80"), at("b", two, one)]);
+  assert.equal(failing, 2);
+  assert.equal(endpoints.total, 3);
+  assert.deepEqual(
+    endpoints.shown.map(({ addresses, state, stateAt }) => [addresses[0], state, stateAt]),
+    [
+      [one, "evicted", ["a"]],
+      [two, "evicted", ["b"]],
+      ["10.0.0.7:80", "healthy", undefined],
+    ],
+  );
+  const many = { ...at("a", one).answer, failing: 40 };
+  assert.equal(mergeBackend([at("b", two), { pod: "a", answer: many }]).failing, 40, "more than it shows");
 });
