@@ -27,6 +27,7 @@ type RouteLint =
   | "unused-backends"
   | "no-backends"
   | "no-weight"
+  | "split-servers"
   | "lone-retry";
 
 /** Which field of a route or match a finding is about; each source has its own names for them. */
@@ -103,12 +104,28 @@ function inBackends(route: Route): RouteFinding[] {
   if (backends.length === 0) return [{ route, code: "no-backends", found: [] }];
   const used = backends.filter(({ weight }) => weight > 0);
   if (used.length === 0) return [{ route, code: "no-weight", found: [], field: "backends" }];
+  const servers = splitServers(route, used);
+  if (servers.length > 1) return [{ route, code: "split-servers", found: [servers], field: "backends" }];
   // A retry to a backend with a single endpoint does not help while that endpoint is down.
   if (retry === undefined || retry.otherBackends !== undefined) return [];
   const single = used.flatMap(({ target }) => onlyAddress(target) ?? [])[0];
   if (single === undefined) return [];
   const isOwn = sources?.retry === undefined || sources.retry.some((source) => source.in === undefined);
   return [{ route, code: "lone-retry", found: [single, used.length > 1], field: isOwn ? "retry" : undefined }];
+}
+
+/** The hosts of a split that looks like a pool: written in the route, with equal shares, and retried or checked as if others took over. */
+function splitServers({ key: route, policies: { retry } }: Route, backends: Route["backends"]): string[] {
+  if (retry?.otherBackends !== undefined) return [];
+  if (retry === undefined && backends.every(({ policies }) => policies.health === undefined)) return [];
+  const servers = backends.flatMap(({ key, target, weight }) =>
+    key.startsWith(`/${route}/`) &&
+    weight === backends[0]?.weight &&
+    (target.type === "static" || target.type === "unix")
+      ? targetName(target)
+      : [],
+  );
+  return servers.length === backends.length ? servers : [];
 }
 
 /** The one address of a target; undefined for names and services, which may have several. */

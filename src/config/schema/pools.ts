@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { objectName } from "../../translation/schema/scalars.ts";
-import { algorithm } from "./services.ts";
+import { algorithm, slowStart } from "./services.ts";
 
 const endpoint = z
   .strictObject({
@@ -31,7 +31,7 @@ export const endpoints = z
 
 /** How one of the endpoints is chosen. */
 export const poolLoadBalancer = z
-  .strictObject({ algorithm })
+  .strictObject({ algorithm, slowStart })
   .optional()
   .describe("How one of the `endpoints` is chosen.");
 

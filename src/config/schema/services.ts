@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { duration } from "../../policies/schema/fields.ts";
 import { ipAddress } from "../../translation/schema/scalars.ts";
 
 const port = z.int().min(1).max(65535);
@@ -16,6 +17,12 @@ export const algorithm = z
   .optional()
   .describe(
     "How one of the preferred endpoints is chosen, weighted by `weight` or `capacity`. `PowerOfTwoChoices` (default): of two random ones the one with the better health, latency and number of requests in flight. `LeastRequests`: of two random ones the one with fewer requests in flight. `RoundRobin`: in turn, in each worker separately. `sessionAffinity` of a backend takes precedence.",
+  );
+
+export const slowStart = duration
+  .optional()
+  .describe(
+    "Time such as `30s` in which the share of an endpoint that is new or has recovered grows from nothing to its full size, so that it can fill its caches. While no endpoint is older, none is held back; requests with a value of `sessionAffinity` are not. Default: the full share at once.",
   );
 
 export const service = z
@@ -45,6 +52,7 @@ export const service = z
           .default("OnlyHealthy")
           .describe("`AllowAll`: workloads with the status `unhealthy` get requests too."),
         algorithm,
+        slowStart,
       })
       .optional()
       .describe(

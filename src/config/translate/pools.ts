@@ -1,4 +1,5 @@
 import type { Path } from "../../base/paths.ts";
+import { defined } from "../../policies/contract/resolver.ts";
 import { reportDuplicates } from "../../translation/references.ts";
 import { type TargetInput, translateHost, translateTarget } from "../../translation/target.ts";
 import type { Workload } from "../../upstream/discovery/discovery.ts";
@@ -31,7 +32,6 @@ export function translateBackendTarget(input: PoolOrTarget, key: string, path: P
     each ? [{ key: each.uid, name: each.name, origin: { path: at(i) } }] : [],
   );
   reportDuplicates("endpoint", named, context.report, "host");
-  const { algorithm } = loadBalancer ?? {};
   context.pools.push({
     service: {
       name: input.name ?? hostname,
@@ -39,8 +39,13 @@ export function translateBackendTarget(input: PoolOrTarget, key: string, path: P
       hostname,
       vips: [],
       ports: {},
-      ...(algorithm !== undefined && {
-        loadBalancer: { routingPreferences: [], mode: "Standard", healthPolicy: "OnlyHealthy", algorithm },
+      ...(loadBalancer && {
+        loadBalancer: {
+          routingPreferences: [],
+          mode: "Standard",
+          healthPolicy: "OnlyHealthy",
+          ...defined(loadBalancer),
+        },
       }),
     },
     workloads: translated.filter((each) => each !== undefined),

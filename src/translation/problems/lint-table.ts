@@ -213,6 +213,19 @@ export const LINTS = {
     remedy: everywhere("raise a weight"),
     says: () => "all weights are 0, so every request gets 500",
   }),
+  "split-servers": lint({
+    title: "A split where a pool is probably meant",
+    meaning:
+      "A route sends equal shares of its requests to several hosts, and retries or checks their health. Each host is a backend of its own: which one gets a request is decided by weight alone, so while one is down its share of the requests fails. The endpoints of a pool take over for each other.",
+    remedy: {
+      file: [
+        "write one backend with these hosts as its endpoints (load-balancing.md), or set otherBackends in the retry if they differ",
+        (hosts) => `write one backend with endpoints: [${hosts.map((host) => `{host: "${host}"}`).join(", ")}]`,
+      ],
+      objects: { instead: "a Service is a pool of its endpoints" },
+    },
+    says: (hosts: readonly string[]) => `${listed(hosts)} do not take over for each other: this is a split, not a pool`,
+  }),
   "lone-retry": lint({
     title: "A retry goes to the endpoint that failed",
     meaning:

@@ -140,6 +140,11 @@ class Bucket {
     this.#sum = sum;
   }
 
+  /** Some of the endpoints, at least one. */
+  of(endpoints: readonly Endpoint[]): Bucket {
+    return new Bucket(endpoints);
+  }
+
   /** A random endpoint, as likely as its share of the capacity. `random` is uniform in [0, 1). */
   draw(random: () => number): Endpoint {
     const at = random() * this.#sum;

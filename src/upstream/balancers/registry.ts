@@ -5,6 +5,7 @@ import { leastRequests } from "./least-requests.ts";
 import { powerOfTwoChoices } from "./power-of-two-choices.ts";
 import { rendezvous } from "./rendezvous.ts";
 import { roundRobin } from "./round-robin.ts";
+import { slowStart } from "./slow-start.ts";
 
 type AlgorithmName = NonNullable<LoadBalancer["algorithm"]>;
 
@@ -18,13 +19,14 @@ export const ALGORITHMS: Readonly<Record<AlgorithmName, (random: () => number) =
   RoundRobin: roundRobin,
 };
 
-/** The balancer of a service. `affinity`: requests with a key keep their endpoint, the others use the algorithm. */
+/** The balancer of a service or pool. `affinity`: requests with a key keep their endpoint, the others use the algorithm. */
 export function serviceBalancer(
   buckets: readonly (readonly Endpoint[])[],
-  algorithm: AlgorithmName = "PowerOfTwoChoices",
+  { algorithm = "PowerOfTwoChoices", slowStart: window }: Pick<LoadBalancer, "algorithm" | "slowStart"> = {},
   affinity: boolean,
   random: () => number,
 ): Balancer {
-  const plain = ALGORITHMS[algorithm](random);
+  const algorithmic = ALGORITHMS[algorithm](random);
+  const plain = window === undefined ? algorithmic : slowStart(algorithmic, window, random);
   return new BucketBalancer(buckets, affinity ? rendezvous(plain) : plain);
 }

@@ -192,7 +192,7 @@ export class Destinations {
   #balancer({ target, settings, affinity, check }: Omit<ServiceDestination, "balancer" | "key">): Balancer {
     const { loadBalancer } = this.#services.find(target.key)?.service ?? {};
     const buckets = this.#buckets(target, settings, check);
-    return serviceBalancer(buckets, loadBalancer?.algorithm, affinity, this.#random);
+    return serviceBalancer(buckets, loadBalancer, affinity, this.#random);
   }
 
   /** One endpoint for each usable workload of the service and each of its addresses, the nearest bucket first. */

@@ -20,7 +20,9 @@ export interface LoadBalancer {
   /** `AllowAll`: also workloads whose status is not healthy. */
   readonly healthPolicy: "OnlyHealthy" | "AllowAll";
   /** How one of the preferred workloads is chosen. Default: `PowerOfTwoChoices`. */
-  readonly algorithm?: "PowerOfTwoChoices" | "LeastRequests" | "RoundRobin";
+  readonly algorithm?: "PowerOfTwoChoices" | "LeastRequests" | "RoundRobin" | undefined;
+  /** Milliseconds in which the share of a new or recovered endpoint grows to its full size. Absent: it begins with that. */
+  readonly slowStart?: number | undefined;
 }
 
 /** What a near workload has in common with the gateway. */

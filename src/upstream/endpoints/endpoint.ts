@@ -63,6 +63,8 @@ export class Endpoint {
    * health checks fail, and in rehearsals that assume this, so that balancers check a single value.
    */
   evictedUntil = 0;
+  /** `performance.now()` ms since when it gets calls: it was added, or an eviction or failing health checks ended. */
+  startedAt = performance.now();
   /** undefined: the endpoint has no active health check. */
   check: CheckStats | undefined;
   /** Evictions since the last success. */
@@ -160,7 +162,10 @@ export class Endpoint {
     if (healthy === check.healthy) return;
     check.healthy = healthy;
     if (healthy === false) this.evictedUntil = Number.POSITIVE_INFINITY;
-    else if (this.evictedUntil === Number.POSITIVE_INFINITY) this.evictedUntil = 0;
+    else if (this.evictedUntil === Number.POSITIVE_INFINITY) {
+      this.evictedUntil = 0;
+      this.startedAt = performance.now();
+    }
   }
 
   /** As a new endpoint. */
@@ -170,6 +175,7 @@ export class Endpoint {
     this.consecutiveFailures = 0;
     this.timesEjected = 0;
     this.evictedUntil = 0;
+    this.startedAt = performance.now();
     this.#restoreHealth = undefined;
     if (this.check !== undefined) this.check.healthy = undefined;
   }
@@ -186,6 +192,7 @@ export class Endpoint {
     if (this.evictedUntil === 0) return false;
     if (now < this.evictedUntil) return true;
     this.evictedUntil = 0;
+    this.startedAt = now;
     this.health = this.#restoreHealth ?? this.health;
     return false;
   }
