@@ -110,6 +110,7 @@ const POLICIES = {
   maxRequestBodySize: NO_CALL,
   buffer: NO_CALL,
   grpcWeb: NO_CALL,
+  errorPages: NO_CALL,
   compression: NO_CALL,
   sessionPersistence: NO_CALL,
 } satisfies Record<PolicyKind, Config | Nowhere>;
