@@ -1,5 +1,6 @@
 /** Recorded requests as something to send again. */
 import type { RequestRecord } from "../src/recorder/records.ts";
+import { urlToSend } from "../src/report/recorded.ts";
 
 /**
  * A command that sends such a request again, without the query, fields and body, which are not recorded. undefined for connections
@@ -10,13 +11,6 @@ export function curlOf(record: RequestRecord): string | undefined {
   const url = urlToSend(record);
   if (method === undefined || url === undefined) return undefined;
   return ["curl -i", ...(method === "GET" ? [] : [`-X ${quoted(method)}`]), quoted(url)].join(" ");
-}
-
-/** The URL of such a request, without its query; undefined for connections and sessions. */
-export function urlToSend({ host, path, kind, bind, tls }: RequestRecord): string | undefined {
-  if (host === undefined || kind !== undefined) return undefined;
-  const [, port = ""] = /\/(\d+)$/.exec(bind ?? "") ?? [];
-  return `${tls === true ? "https" : "http"}://${host.includes(":") || port === "" ? host : `${host}:${port}`}${path}`;
 }
 
 /** For a POSIX shell, where only a quote ends what a quote began. */

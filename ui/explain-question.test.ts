@@ -1,12 +1,15 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import type { ListenerState } from "../src/admin/plane/answers.ts";
 import {
   addressOf,
   type Draft,
   draftOf,
   draftOfRequest,
   EMPTY_DRAFT,
+  headersIn,
   questionOf,
+  urlAt,
   whatIfHash,
 } from "./explain-question.ts";
 import { placeOf } from "./place.ts";
@@ -20,7 +23,10 @@ test("a link asks the same question", () => {
   const draft: Draft = {
     method: "POST",
     url: "https://shop.example/cart?a=1&b=%20",
-    headers: "x-canary: yes, no\nx-empty:",
+    headers: [
+      ["x-canary", "yes, no"],
+      ["x-empty", ""],
+    ],
     body: "line 1\nline 2 & more",
     source: "192.0.2.7",
     version: "2",
@@ -33,6 +39,9 @@ test("a link asks the same question", () => {
   };
   assert.deepEqual(addressOf(draft).leftOut, []);
   assert.deepEqual(opened(draft), draft);
+  const blank = { ...draft, headers: [["", " "] as const, ...draft.headers] };
+  assert.deepEqual(opened(blank), draft, "a row in which nothing is written is no field");
+  assert.deepEqual(questionOf(blank), questionOf(draft));
   assert.deepEqual(questionOf(draft), {
     request: {
       method: "POST",
@@ -68,8 +77,9 @@ test("a link has no secrets, and says which ones it lacks", () => {
   const draft: Draft = {
     ...EMPTY_DRAFT,
     url: "http://shop.example/?token=s3cret&page=2",
-    headers:
+    headers: headersIn(
       "Authorization: Bearer s3cret\nx-canary: yes\nx-api-key: <redacted>\nreferer: http://a.example/?q=1&code=s3cret",
+    ),
     body: '{"user":{"password":"s3cret"}}',
     certificate: "-----BEGIN PRIVATE KEY-----\ns3cret",
     assume: new Map([
@@ -87,8 +97,9 @@ test("a link has no secrets, and says which ones it lacks", () => {
     "referer",
     "the value of extAuthz",
   ]);
-  const headers =
-    "Authorization: <redacted>\nx-canary: yes\nx-api-key: <redacted>\nreferer: http://a.example/?q=1&code=<redacted>";
+  const headers = headersIn(
+    "Authorization: <redacted>\nx-canary: yes\nx-api-key: <redacted>\nreferer: http://a.example/?q=1&code=<redacted>",
+  );
   const url = "http://shop.example/?token=<redacted>&page=2";
   const shared = { ...EMPTY_DRAFT, url, headers, assume: new Map([["jwt", '{"sub":"a"}']]) };
   assert.deepEqual(opened(draft), shared);
@@ -112,4 +123,24 @@ test("a recorded request becomes a question; a session has none", () => {
     url: "http://shop.example:8080/a b",
   });
   assert.equal(whatIfHash({ ...rest, host: "shop.example", path: "", kind: "session" }), undefined);
+});
+
+test("the URL for a listener keeps what fits: path, query, and a host that it serves", () => {
+  const at = (
+    protocol: ListenerState["protocol"],
+    hostname: string,
+    url: string,
+    address: string | null = "[::]:8443",
+  ) => urlAt({ key: "k", name: "web", gateway: "g", protocol, hostname, bind: "b", address, routes: 1 }, url);
+  for (const [protocol, hostname, url, expected] of [
+    ["HTTP", "*", "", "http://localhost:8443/"],
+    ["HTTP", "*", "https://shop.example:80/a//b?x=1:2", "http://shop.example:8443/a//b?x=1:2"],
+    ["HTTPS", "shop.example", "http://other.example/cart", "https://shop.example:8443/cart"],
+    ["HTTPS", "*.shop.example", "shop.example/cart", "https://www.shop.example:8443/cart"],
+    ["HTTPS", "*.shop.example", "A.Shop.example?q", "https://A.Shop.example:8443?q"],
+    ["HTTP", "*", "http://[::1]:80/", "http://[::1]:8443/"],
+    ["TLS", "db.example", "http://shop.example/cart", "tls://db.example:8443"],
+  ] as const)
+    assert.equal(at(protocol, hostname, url), expected);
+  assert.equal(at("HTTP", "*", "http://a/", null), undefined, "no client reaches it");
 });

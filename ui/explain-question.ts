@@ -1,19 +1,23 @@
 /** The question of the what-if form: in its fields, in the address of the page, and as the gateway takes it. */
+import type { ListenerState } from "../src/admin/plane/answers.ts";
 import type { Fields } from "../src/base/fields.ts";
 import { REDACTED, redactTarget, redactUrls, SECRET_PARAMETERS } from "../src/base/redaction.ts";
 import { SENSITIVE_HEADERS, SensitiveNames } from "../src/base/sensitive-names.ts";
 import type { RequestRecord } from "../src/recorder/records.ts";
 import { CONDITION } from "../src/rehearsal/condition.ts";
 import type { WrittenRequest } from "../src/rehearsal/facts.ts";
-import { urlToSend } from "./curl.ts";
+import { urlToSend } from "../src/report/recorded.ts";
 import { hashOf } from "./place.ts";
+
+/** A header field of a request, as it is written. */
+export type HeaderRow = readonly [name: string, value: string];
 
 /** What the form has; empty: not given. */
 export interface Draft {
   readonly method: string;
   readonly url: string;
-  /** A header field on each line, `name: value`. */
-  readonly headers: string;
+  /** Rows in which nothing is written are no fields. */
+  readonly headers: readonly HeaderRow[];
   readonly body: string;
   /** The client's address. */
   readonly source: string;
@@ -27,7 +31,7 @@ export interface Draft {
 export const EMPTY_DRAFT: Draft = {
   method: "",
   url: "",
-  headers: "",
+  headers: [],
   body: "",
   source: "",
   version: "",
@@ -44,7 +48,7 @@ const secretHeaders = new SensitiveNames(SENSITIVE_HEADERS);
 export function draftOf(query: URLSearchParams): Draft {
   const words = Object.fromEntries(WORDS.map((name) => [name, query.get(name) ?? ""]));
   const assume = new Map(query.getAll("assume").map(splitAssumption));
-  return { ...EMPTY_DRAFT, ...words, headers: query.getAll("header").join("\n"), assume };
+  return { ...EMPTY_DRAFT, ...words, headers: query.getAll("header").map(headerOf), assume };
 }
 
 /** The address of a draft, without secrets, and the names of what was left out of it. */
@@ -64,12 +68,11 @@ export function addressWords(draft: Draft): {
   if (draft.certificate !== "") leftOut.push("the certificate");
   const hidesBody = hasSecret(draft.body);
   if (hidesBody) leftOut.push("the body");
-  const headers = linesOf(draft.headers).map((line) => {
-    const [name, value] = splitAt(":")(line);
+  const headers = draft.headers.filter(isWritten).map(([name, value]) => {
     const shown = secretHeaders.has(name.trim().toLowerCase()) ? REDACTED : redactUrls(value);
-    if (value.includes(REDACTED) || shown === value) return line;
+    if (value.includes(REDACTED) || shown === value) return `${name}: ${value}`;
     leftOut.push(name.trim());
-    return `${name}: ${shown.trim()}`;
+    return `${name}: ${shown}`;
   });
   const assume = [...draft.assume].filter(([name, value]) => {
     if (!hasSecret(value)) return true;
@@ -104,10 +107,7 @@ export function questionOf({ method, url, headers, body, source, version, certif
   const given = { method, body, source, version, certificate };
   const request = {
     url,
-    headers: linesOf(headers).map((line) => {
-      const [name, value] = splitAt(":")(line);
-      return [name.trim(), value.trim()];
-    }),
+    headers: headers.filter(isWritten).map(([name, value]) => [name.trim(), value.trim()]),
     ...Object.fromEntries(Object.entries(given).filter(([, value]) => value !== "")),
   };
   return { request, assume: Object.fromEntries([...assume].filter(([name]) => !name.startsWith(CONDITION))) };
@@ -116,8 +116,7 @@ export function questionOf({ method, url, headers, body, source, version, certif
 /** The draft with the facts of a request. */
 export function draftOfRequest({ headers, ...facts }: Omit<WrittenRequest, "body">): Draft {
   const { url, method = "", source = "", version = "", certificate = "" } = facts;
-  const lines = headers.map(([name, value]) => `${name}: ${value}`).join("\n");
-  return { ...EMPTY_DRAFT, url, method, headers: lines, source, version, certificate };
+  return { ...EMPTY_DRAFT, url, method, headers, source, version, certificate };
 }
 
 /** The place where one can ask what would happen to such a request; undefined for connections and sessions. */
@@ -138,6 +137,33 @@ export function assumptionsIn(text: string): ReadonlyMap<string, string> {
   );
 }
 
+/** The header fields in a text, one on each line, as `name: value`. */
+export function headersIn(text: string): HeaderRow[] {
+  return linesOf(text).map(headerOf);
+}
+
+function headerOf(line: string): HeaderRow {
+  const at = line.indexOf(":");
+  return at < 0 ? [line.trim(), ""] : [line.slice(0, at).trim(), line.slice(at + 1).trim()];
+}
+
+/** Whether something is written in a row. */
+export function isWritten([name, value]: HeaderRow): boolean {
+  return name.trim() !== "" || value.trim() !== "";
+}
+
+/** The URL with scheme, host and port of a listener; a host that fits it stays, and so do path and query. undefined: no client reaches it. */
+export function urlAt({ protocol, hostname, address }: ListenerState, url: string): string | undefined {
+  if (address === null) return undefined;
+  const [, before = "", rest = ""] = /^(?:[a-z][a-z0-9+.-]*:\/\/)?([^/?#]*)(.*)$/is.exec(url) ?? [];
+  const host = before.replace(/:\d*$/, "");
+  const suffix = hostname.startsWith("*") ? hostname.slice(1) : undefined;
+  const own = suffix === undefined ? hostname : suffix === "" ? "localhost" : `www${suffix}`;
+  const fits = suffix !== undefined && host !== "" && host.toLowerCase().endsWith(suffix);
+  const target = protocol.startsWith("HTTP") ? rest || "/" : "";
+  return `${protocol.toLowerCase()}://${fits ? host : own}:${address.slice(address.lastIndexOf(":") + 1)}${target}`;
+}
+
 function linesOf(text: string): string[] {
   return text.split("\n").filter((line) => line.trim() !== "");
 }
@@ -146,12 +172,4 @@ function linesOf(text: string): string[] {
 function splitAssumption(text: string): [name: string, value: string] {
   const at = text.startsWith(CONDITION) ? text.lastIndexOf("=") : text.indexOf("=");
   return at < 0 ? [text, ""] : [text.slice(0, at), text.slice(at + 1)];
-}
-
-/** What is before and after the first mark; without one, there is nothing after it. */
-function splitAt(mark: string): (text: string) => [before: string, after: string] {
-  return (text) => {
-    const at = text.indexOf(mark);
-    return at < 0 ? [text, ""] : [text.slice(0, at), text.slice(at + 1)];
-  };
 }

@@ -1,9 +1,9 @@
 import { render } from "preact";
 import { Frame } from "./frame.tsx";
 import { followAddress } from "./place.ts";
-import { showHiddenCharacters } from "./visible-text.ts";
+import { showTextsSafely } from "./visible-text.ts";
 
-showHiddenCharacters();
+showTextsSafely();
 followAddress();
 const root = document.querySelector("#app");
 if (root !== null) {

@@ -1,5 +1,7 @@
-import { bytesOf, type Decompress } from "../src/report/bodies.ts";
+import { bytesOf } from "../src/report/bodies.ts";
+import type { Reading } from "../src/report/detail.ts";
 import type { Row } from "../src/report/rows.ts";
+import { valueText } from "./value-text.ts";
 
 /** Bytes of a decoded body at most: a compressed one may be a thousand times smaller. */
 const MOST = 4 * 1024 * 1024;
@@ -10,7 +12,8 @@ const FORMATS: Readonly<Record<string, CompressionFormat>> = { gzip: "gzip", def
 export class TraceBodies {
   readonly #decoded = new Map<string, Uint8Array>();
 
-  readonly decompress: Decompress = (base64) => this.#decoded.get(base64);
+  /** How a page writes the values and bodies of the trace. */
+  readonly reading: Reading = { write: valueText, decompress: (base64) => this.#decoded.get(base64) };
 
   /** Decodes the body in a row, if it has one. */
   async add({ message, encodings }: Row): Promise<void> {

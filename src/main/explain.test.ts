@@ -86,6 +86,22 @@ test("a tree for people: the route and why others lost, policies, what is sent, 
   assert.equal(requests, 0);
 });
 
+test("header values are shown as they were written, in any script", async () => {
+  const rules = [{ deny: 'request.headers["x-name"] == "שלום"' }];
+  const policies = { authorization: { rules }, requestHeaderModifier: { set: { "x-greeting": "grüß" } } };
+  const headers = [{ name: "x-city", value: { exact: "Köln" } }];
+  const routes = [{ ...on("cologne", "/"), matches: [{ headers }] }, on("all", "/", policies)];
+  const { stdout } = await explain(routes, [], ["http://a/", "-H", "x-city: Zürich", "-H", "x-name: أهلا"]);
+  for (const text of [
+    '✗ route cologne  header x-city: "Zürich" is not "Köln"',
+    'request.headers["x-name"] → "أهلا"',
+    "    x-city: Zürich\n",
+    "    x-name: أهلا\n",
+    "    x-greeting: grüß\n",
+  ])
+    assert.ok(stdout.includes(text), `${text} in ${stdout}`);
+});
+
 test("a request that the gateway refuses: why, and exit code 1", async () => {
   const rules = [{ allow: 'request.headers["x-role"] == "ops"' }];
   const routes = [on("admin", "/admin", { authorization: { rules } })];

@@ -232,7 +232,15 @@ export class Recorder {
 
 /** Whether a record is kept for how it ended: rejected or given up by the gateway, or with a failure of the backend. */
 export function isFailure({ reason, status, grpcStatus }: SlotFields): boolean {
-  return isFailedResponse(reason, status) || (grpcStatus !== NO_GRPC_STATUS && SERVER_FAILURES.has(grpcStatus));
+  return isFailedResponse(reason, status) || (grpcStatus !== NO_GRPC_STATUS && isFailedCall(reason, grpcStatus));
+}
+
+/**
+ * Whether a gRPC call failed by its own status, whatever that of HTTP: the server failed, or the gateway itself has ended the call. `reason`:
+ * its number.
+ */
+export function isFailedCall(reason: number, grpcStatus: number): boolean {
+  return SERVER_FAILURES.has(grpcStatus) || (grpcStatus !== 0 && reason > reasonNumber("DirectResponse"));
 }
 
 /** The same without the status of gRPC, which labels of metrics do not have. `reason`: its number. */

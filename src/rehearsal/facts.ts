@@ -41,7 +41,8 @@ export class BadFacts extends Error {
 
 /** The field of the request, or the assumption, that is wrong. */
 export type BadPart =
-  | { readonly request: string }
+  /** `header`: which of the header fields, from 0 on. */
+  | { readonly request: string; readonly header?: number }
   /** `ways`: what can be assumed instead, by name and value; none: nothing depends on it. Absent: the name is wrong. */
   | { readonly assume: string; readonly ways?: readonly (readonly [name: string, value: string])[] };
 
@@ -106,12 +107,12 @@ export function factsOfRequest(request: WrittenRequest): RequestFacts {
   const method = request.method ?? (body === "" ? "GET" : "POST");
   if (method === "" || /[^\x21-\x7e]/.test(method))
     throw new BadFacts(`${JSON.stringify(method)} is not a method`, "write one such as POST", { request: "method" });
-  for (const [name, value] of headers)
+  for (const [index, [name, value]] of headers.entries())
     if (!/^[^\r\n:]+$/.test(name) || /[\r\n]/.test(value))
       throw new BadFacts(
         `${JSON.stringify(`${name}: ${value}`)} is not a header field`,
         "write a name and a value of one line",
-        { request: "headers" },
+        { request: "headers", header: index },
       );
   const fields = [...headers];
   if (url.username !== "")
@@ -149,7 +150,8 @@ function connectionFacts({ method, headers, body }: WrittenRequest, url: URL, cl
   if (method !== undefined || headers.length > 0)
     throw new BadFacts(
       `a connection of ${scheme} has neither a method nor header fields`,
-      `write ${scheme}://${url.host}, with -d for bytes that the client sends`,
+      `write ${scheme}://${url.host}, and bytes that the client sends as the body`,
+      { request: method === undefined ? "headers" : "method" },
     );
   return { url, method: "", target: "", head: "", body: Buffer.from(body), ...client };
 }

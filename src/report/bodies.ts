@@ -1,5 +1,6 @@
 /** Bodies and header values of a trace as people read them. */
 import { type Fields, fieldsOf, isObject } from "../base/fields.ts";
+import { readableValue } from "../base/header-text.ts";
 
 /** Characters of a body that the view shows; limited because the text is laid out again at every key. */
 const MAX_TEXT = 64 * 1024;
@@ -25,7 +26,8 @@ export function bytesOf(base64: string): Uint8Array<ArrayBuffer> {
     .replaceAll("_", "/")
     .replaceAll(/[^A-Za-z0-9+/]/g, "");
   // A digit that is alone is less than a byte.
-  return bytesOfLatin1(atob(digits.length % 4 === 1 ? digits.slice(0, -1) : digits));
+  const bytes = atob(digits.length % 4 === 1 ? digits.slice(0, -1) : digits);
+  return Uint8Array.from(bytes, (character) => character.charCodeAt(0));
 }
 
 /** The text in a body without its content-encoding; undefined for binary content. */
@@ -79,20 +81,13 @@ function utf8(bytes: Uint8Array): string | undefined {
   }
 }
 
-function bytesOfLatin1(text: string): Uint8Array<ArrayBuffer> {
-  return Uint8Array.from(text, (character) => character.charCodeAt(0));
-}
-
 /** The content-encoding of one side of a state, in lower case. */
 export function encodingOf(side: unknown): string {
   const value = fieldsOf(fieldsOf(side).headers)["content-encoding"];
   return typeof value === "string" ? value.trim().toLowerCase() : "";
 }
 
-/**
- * The value with the header values in it as people read them: a trace holds each byte of a header as one character
- * (ISO 8859-1, as HTTP defines it), and what is valid UTF-8 was meant as that.
- */
+/** The value with the header values in it as people read them. */
 export function withReadableHeaders(value: Fields): Fields {
   return Object.fromEntries(
     Object.entries(value).map(([key, entry]) => {
@@ -106,14 +101,4 @@ function readableValues(headers: Fields): Fields {
   return Object.fromEntries(
     Object.entries(headers).map(([name, value]) => [name, typeof value === "string" ? readableValue(value) : value]),
   );
-}
-
-/** A header value, decoded as UTF-8 if it is valid UTF-8. */
-export function readableValue(value: string): string {
-  if (!/[\u0080-\u00ff]/.test(value) || /[\u0100-\uffff]/.test(value)) return value;
-  try {
-    return new TextDecoder("utf-8", { fatal: true }).decode(bytesOfLatin1(value));
-  } catch {
-    return value;
-  }
 }

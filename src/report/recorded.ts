@@ -37,6 +37,14 @@ export function urlOf({ host = "", path, cut }: RequestRecord): string {
   return `${host}${path}${cut === true ? "…" : ""}`;
 }
 
+/** The URL of a request, without its query; undefined for connections and sessions. */
+export function urlToSend({ host, path, kind, bind, tls }: RequestRecord): string | undefined {
+  if (host === undefined || kind !== undefined) return undefined;
+  // 0: the system has chosen the port.
+  const [, port = ""] = /\/([1-9]\d*)$/.exec(bind ?? "") ?? [];
+  return `${tls === true ? "https" : "http"}://${host.includes(":") || port === "" ? host : `${host}:${port}`}${path}`;
+}
+
 /** The status; `-` if no response was sent. */
 export function statusOf({ status }: Pick<RequestRecord, "status">): string {
   return status === 0 ? "-" : String(status);

@@ -76,7 +76,7 @@ export class RequestCounters {
     increase(rows, row + DURATION + STEP * bucketOf(REQUEST_BOUNDS, seconds), 1);
   }
 
-  /** A request that `count` has counted was a call of gRPC that failed for the server, though its HTTP status does not say so. */
+  /** A request that `count` has counted was a call of gRPC that failed or was rejected, by its own status, though that of HTTP does not say so. */
   countFailedCall(row: number): void {
     increase(this.#rows, row + FAILED_CALLS, 1);
   }
@@ -114,7 +114,7 @@ export function readCounts(table: Float64Array, row: number): RequestCounts {
 export class SeriesTraffic {
   /** How many took how long, by bucket of `REQUEST_BOUNDS`. */
   readonly durations = new Float64Array(REQUEST_BOUNDS.length + 1);
-  /** Of them, calls of gRPC that failed for the server, by their status of gRPC alone. */
+  /** Of them, calls of gRPC that failed or were rejected, by their status of gRPC alone. */
   failedCalls = 0;
   /** When the latest one ended, in milliseconds since the epoch; 0 without requests. */
   latest = 0;

@@ -18,6 +18,16 @@ test("a redacted value is redacted wherever it reappears, whole or in part", () 
   assert.equal(secrets.input(["user"], "Bearer abcdefgh"), "<redacted>");
 });
 
+test("a secret in UTF-8 is redacted as bytes and as text", () => {
+  const secrets = of();
+  const bytes = Buffer.from("schlüssel-1").toString("latin1");
+  assert.deepEqual(secrets.headers(["authorization", bytes, "x-copy", bytes]), {
+    authorization: "<redacted>",
+    "x-copy": "<redacted>",
+  });
+  assert.equal(secrets.details('header x-copy: "schlüssel-1" is not "b"'), 'header x-copy: "<redacted>" is not "b"');
+});
+
 test("what is computed from a secret is hidden, unless it is true or false", () => {
   const secrets = of();
   secrets.remember(["authorization", "Bearer abcdefgh"]);

@@ -1,6 +1,7 @@
 import { isDeepStrictEqual } from "node:util";
 import { cookiePairs } from "../base/cookies.ts";
 import type { ShownValues } from "../base/errors.ts";
+import { readableValue } from "../base/header-text.ts";
 import { REDACTED, redactTarget, redactUrls } from "../base/redaction.ts";
 import type { Names } from "../base/sensitive-names.ts";
 import type { InputValue, Observation, PartValue } from "../cel/index.ts";
@@ -158,6 +159,8 @@ export class RequestSecrets implements ShownValues {
     const parts = [value, ...cookies.map((cookie) => cookie.value ?? cookie.name)];
     const scheme = /^[\w-]+ +(\S.*)$/.exec(value)?.[1];
     if (scheme !== undefined) parts.push(scheme);
-    for (const part of parts) if (part.length >= MIN_SECRET) this.#values.add(part);
+    // Expressions and reasons have the text that the bytes stand for.
+    for (const part of parts.flatMap((each) => [each, readableValue(each)]))
+      if (part.length >= MIN_SECRET) this.#values.add(part);
   }
 }

@@ -1,4 +1,5 @@
 /** The events of a trace as a tree of steps: what was decided, by what, and why. Explanations and views share it. */
+import { readableValue } from "../base/header-text.ts";
 import type { Origin } from "../base/origin.ts";
 import { sameData } from "../base/same-data.ts";
 import type { Need } from "../cel/index.ts";
@@ -34,7 +35,7 @@ export interface Step {
   readonly values?: readonly { readonly text: string; readonly value?: unknown; readonly error?: string }[];
   /** Where what decided was written. */
   readonly origin?: Origin;
-  /** Header fields of a request or response, redacted. */
+  /** Header fields of a request or response as people read them, redacted. */
   readonly headers?: Readonly<Record<string, string>>;
   readonly steps: readonly Step[];
   /** How many more routes lost, which are not among `steps`. */
@@ -242,7 +243,7 @@ function valuesOf(
 function sent({ request }: RequestState): Step | undefined {
   if (request === undefined) return undefined;
   const name = `${request.method} ${request.uri}`;
-  return { kind: "request", name, result: "yes", headers: request.headers, steps: [] };
+  return { kind: "request", name, result: "yes", headers: readable(request.headers), steps: [] };
 }
 
 function called(message: TraceMessage | undefined): { readonly result: Step["result"]; readonly reason: string } {
@@ -265,7 +266,18 @@ function answered({ response }: RequestState, before: readonly TraceEvent[]): St
     received?.type === "responseSnapshot" && received.requestState.response !== undefined
       ? changesOf(received.requestState.response, response)
       : "by the gateway";
-  return { kind: "response", name: String(code), result: code < 400 ? "yes" : "no", reason, headers, steps: [] };
+  return {
+    kind: "response",
+    name: String(code),
+    result: code < 400 ? "yes" : "no",
+    reason,
+    headers: readable(headers),
+    steps: [],
+  };
+}
+
+function readable(headers: Readonly<Record<string, string>>): Record<string, string> {
+  return Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, readableValue(value)]));
 }
 
 type Response = NonNullable<RequestState["response"]>;

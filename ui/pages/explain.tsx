@@ -1,14 +1,16 @@
 import { type Signal, useSignal } from "@preact/signals";
 import type { TargetedEvent, VNode } from "preact";
 import { useEffect, useRef } from "preact/hooks";
+import type { ListenerState } from "../../src/admin/plane/answers.ts";
 import { counted } from "../../src/base/counted.ts";
 import { CONDITION } from "../../src/rehearsal/condition.ts";
 import type { Explanation } from "../../src/rehearsal/explanation.ts";
 import type { BadPart } from "../../src/rehearsal/facts.ts";
 import { useAnswer } from "../answer.ts";
 import type { AskError } from "../ask.ts";
-import { addressOf, type Draft, draftOf, questionOf, requestKey } from "../explain-question.ts";
+import { addressOf, type Draft, draftOf, questionOf, requestKey, urlAt } from "../explain-question.ts";
 import type { PageProps } from "../page.ts";
+import { HeaderRows } from "../parts/header-rows.tsx";
 import { Labeled } from "../parts/labeled.tsx";
 import { Outcome, valueText } from "../parts/outcome.tsx";
 import { Problem } from "../parts/problem.tsx";
@@ -56,13 +58,15 @@ export function Explain({ place: { query } }: PageProps): VNode {
   );
 }
 
-const FIELDS = ["method", "url", "headers", "body", "source", "version", "certificate"] as const;
-type Field = (typeof FIELDS)[number];
+const FIELDS = ["method", "url", "body", "source", "version", "certificate"] as const;
+type Field = (typeof FIELDS)[number] | "headers";
 
 /** The field of the form that a problem is about. */
 function fieldOf(problem: AskError | undefined): Field | undefined {
   const about = problem?.about;
-  return about !== undefined && "request" in about ? FIELDS.find((name) => name === about.request) : undefined;
+  return about !== undefined && "request" in about
+    ? ([...FIELDS, "headers"] as const).find((name) => name === about.request)
+    : undefined;
 }
 
 /** The assumption that a problem is about, with what can be assumed instead. */
@@ -83,8 +87,16 @@ interface FormProps {
 /** The facts of the request. Enter in a line, or the button, asks. */
 function Form({ draft, problem, put }: FormProps): VNode {
   const form = useRef<HTMLFormElement>(null);
+  const headers = useSignal(draft.headers);
+  const listener = useSignal("");
+  const url = (): HTMLInputElement | undefined => {
+    const element = form.current?.elements.namedItem("url");
+    return element instanceof HTMLInputElement ? element : undefined;
+  };
   // What is typed and not asked stays until the address names another request.
   useEffect(() => {
+    headers.value = draft.headers;
+    if (url()?.value.trim() !== draft.url) listener.value = "";
     for (const name of FIELDS) {
       const element = form.current?.elements.namedItem(name);
       if (element instanceof HTMLInputElement || element instanceof HTMLTextAreaElement) element.value = draft[name];
@@ -94,12 +106,12 @@ function Form({ draft, problem, put }: FormProps): VNode {
   const submit = (event: TargetedEvent<HTMLFormElement>): void => {
     event.preventDefault();
     const data = new FormData(event.currentTarget);
-    const text = (name: Field): string => String(data.get(name) ?? "").replaceAll("\r\n", "\n");
+    const text = (name: (typeof FIELDS)[number]): string => String(data.get(name) ?? "").replaceAll("\r\n", "\n");
     put({
       ...draft,
       method: text("method").trim(),
       url: text("url").trim(),
-      headers: text("headers"),
+      headers: headers.value,
       body: text("body"),
       source: text("source").trim(),
       version: text("version"),
@@ -126,11 +138,30 @@ function Form({ draft, problem, put }: FormProps): VNode {
         </datalist>
       </Labeled>
       <Labeled {...said("url")} name="URL" wide>
-        <input {...field("url")} placeholder="http://shop.example/cart" required />
+        <input
+          {...field("url")}
+          placeholder="http://shop.example/cart"
+          required
+          onInput={() => {
+            listener.value = "";
+          }}
+        />
       </Labeled>
-      <Labeled {...said("headers")} name="Header fields, one per line" wide>
-        <textarea {...field("headers")} placeholder="x-canary: yes" rows={3} />
-      </Labeled>
+      <Listeners
+        chosen={listener.value}
+        choose={(each) => {
+          const input = url();
+          listener.value = each.key;
+          if (input !== undefined) input.value = urlAt(each, input.value) ?? input.value;
+        }}
+      />
+      <HeaderRows
+        rows={headers.value}
+        change={(rows) => {
+          headers.value = rows;
+        }}
+        problem={said("headers").problem}
+      />
       <details open={isOpen}>
         <summary>Body, client, version</summary>
         <div class="explain">
@@ -154,6 +185,38 @@ function Form({ draft, problem, put }: FormProps): VNode {
       </details>
       <button type="submit">Explain</button>
     </form>
+  );
+}
+
+interface ListenersProps {
+  /** The key of the listener that the URL is made for; empty: none. */
+  readonly chosen: string;
+  readonly choose: (listener: ListenerState) => void;
+}
+
+/** Writes the URL for a listener: the host and port of a request decide which one gets it. */
+function Listeners({ chosen, choose }: ListenersProps): VNode | null {
+  const { answer } = useAnswer("/overview", {}, "");
+  const all = (answer?.listeners ?? []).filter(({ address }) => address !== null);
+  if (all.length === 0) return null;
+  return (
+    <Labeled name="At listener">
+      <select
+        name="listener"
+        value={chosen}
+        onChange={({ currentTarget: { value } }) => {
+          const listener = all.find(({ key }) => key === value);
+          if (listener !== undefined) choose(listener);
+        }}
+      >
+        <option value="">as the URL says</option>
+        {all.map(({ key, name, protocol, hostname, address }) => (
+          <option key={key} value={key}>
+            {name} · {protocol} {hostname} {address}
+          </option>
+        ))}
+      </select>
+    </Labeled>
   );
 }
 

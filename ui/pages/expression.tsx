@@ -7,6 +7,7 @@ import { useAnswer } from "../answer.ts";
 import { addressWords, assumptionsIn, type Draft, draftOf, questionOf } from "../explain-question.ts";
 import type { PageProps } from "../page.ts";
 import { ExpressionField } from "../parts/expression-field.tsx";
+import { HeaderRows } from "../parts/header-rows.tsx";
 import { Labeled } from "../parts/labeled.tsx";
 import { Problem } from "../parts/problem.tsx";
 import { hashOf } from "../place.ts";
@@ -64,7 +65,12 @@ function ExpressionBench({ first }: { readonly first: Bench }): VNode {
             <Labeled name="Id of a recorded request">
               <input defaultValue={first.id} onInput={({ currentTarget }) => put({ id: currentTarget.value.trim() })} />
             </Labeled>
-            <RequestFields first={first.draft} write={write} recorded={bench.value.id !== ""} />
+            <RequestFields
+              first={first.draft}
+              headers={bench.value.draft.headers}
+              write={write}
+              recorded={bench.value.id !== ""}
+            />
           </fieldset>
           {leftOut.length === 0 ? null : (
             <p class="quiet">The address of this page leaves out secrets: {leftOut.join(", ")}.</p>
@@ -181,12 +187,13 @@ function toneOf(value: string): string {
 
 interface RequestFieldsProps {
   readonly first: Draft;
+  readonly headers: Draft["headers"];
   readonly write: (change: Partial<Draft>) => void;
   /** The request is recorded: only what a record does not have can be written. */
   readonly recorded: boolean;
 }
 
-function RequestFields({ first, write, recorded }: RequestFieldsProps): VNode {
+function RequestFields({ first, headers, write, recorded }: RequestFieldsProps): VNode {
   const assumed = [...first.assume].map(([name, value]) => `${name}=${value}`).join("\n");
   return (
     <>
@@ -207,14 +214,7 @@ function RequestFields({ first, write, recorded }: RequestFieldsProps): VNode {
           onInput={({ currentTarget }) => write({ url: currentTarget.value.trim() })}
         />
       </Labeled>
-      <Labeled name="Header fields, one per line" wide>
-        <textarea
-          rows={3}
-          placeholder="x-role: admin"
-          defaultValue={first.headers}
-          onInput={({ currentTarget }) => write({ headers: currentTarget.value })}
-        />
-      </Labeled>
+      <HeaderRows rows={headers} change={(rows) => write({ headers: rows })} />
       <Labeled name="Body" wide>
         <textarea
           rows={3}

@@ -2,7 +2,7 @@ import type { VNode } from "preact";
 import type { RequestRecord } from "../../src/recorder/records.ts";
 import type { ExplainedOutcome } from "../../src/rehearsal/explanation.ts";
 import { givenText } from "../../src/report/given-text.ts";
-import { decidedBy, durationText, methodOf, statusOf, urlOf } from "../../src/report/recorded.ts";
+import { decidedBy, durationText, keyOf, methodOf, statusOf, urlOf } from "../../src/report/recorded.ts";
 import { useAnswer } from "../answer.ts";
 import { curlOf } from "../curl.ts";
 import { whatIfHash } from "../explain-question.ts";
@@ -11,9 +11,12 @@ import { alikeText, expressionLike, MOST_ALIKE, whereLike } from "../like.ts";
 import type { PageProps } from "../page.ts";
 import { Copy } from "../parts/copy.tsx";
 import { Problem } from "../parts/problem.tsx";
+import { SaveAs } from "../parts/save.tsx";
 import { StepTree } from "../parts/step-tree.tsx";
+import { TraceView } from "../parts/trace-view.tsx";
 import { toneOf } from "../parts/words.ts";
 import { hashOf } from "../place.ts";
+import { traceOf } from "../traces.ts";
 
 /** What happened to one request, and what decided: the gateway explains its record. */
 export function Request({ rest: id }: PageProps): VNode {
@@ -36,6 +39,7 @@ export function Request({ rest: id }: PageProps): VNode {
     );
   const { record, outcomes, generation, alike = 1, omitted = 0 } = answer ?? { outcomes: [], generation: null };
   if (record === undefined) return <h1 aria-busy="true">Request {id}</h1>;
+  const trace = traceOf(record.id);
   return (
     <article>
       <Headline record={record} />
@@ -51,10 +55,17 @@ export function Request({ rest: id }: PageProps): VNode {
           now.
         </p>
       )}
-      {omitted > 0 ? <p>What is not recorded leaves more ways open than are shown.</p> : null}
-      {outcomes.map((outcome, index) => (
-        <Outcome key={index} outcome={outcome} />
-      ))}
+      {trace !== undefined ? (
+        <TraceView rows={trace.rows} reading={trace.bodies.reading} />
+      ) : (
+        <>
+          {omitted > 0 ? <p>What is not recorded leaves more ways open than are shown.</p> : null}
+          {outcomes.map((outcome, index) => (
+            <Outcome key={index} outcome={outcome} />
+          ))}
+          <Untraced record={record} />
+        </>
+      )}
       <h2>Record</h2>
       <Facts record={record} />
     </article>
@@ -66,7 +77,6 @@ function Headline({ record }: { readonly record: RequestRecord }): VNode {
   const { route, duration } = record;
   const decided = decidedBy(record);
   const curl = curlOf(record);
-  const like = expressionLike(record);
   const whatIf = whatIfHash(record);
   return (
     <>
@@ -85,14 +95,34 @@ function Headline({ record }: { readonly record: RequestRecord }): VNode {
       </p>
       <p>
         <Copy name="Copy link" text={location.href} />{" "}
-        {curl === undefined ? null : <Copy name="Copy as curl" text={curl} />}
+        {curl === undefined ? null : <Copy name="Copy as curl" text={curl} />} <SaveAs what={{ id: keyOf(record) }} />
       </p>
       <p class="links">
         {whatIf === undefined ? null : <a href={whatIf}>What if…</a>}
-        {like === undefined ? null : <a href={hashOf("/trace", { expression: like })}>Trace the next like this</a>}
+        <TraceNext record={record} />
         <Alike record={record} />
       </p>
     </>
+  );
+}
+
+/** A link to a trace of the next request like this one; nothing for connections. */
+function TraceNext({ record }: { readonly record: RequestRecord }): VNode | null {
+  const expression = expressionLike(record);
+  if (expression === undefined) return null;
+  return <a href={hashOf("/trace", { expression })}>Trace the next like this</a>;
+}
+
+/** What a record does not have, and where it can be seen. */
+function Untraced({ record }: { readonly record: RequestRecord }): VNode | null {
+  const { attempts = 0 } = record;
+  if (expressionLike(record) === undefined) return null;
+  const each = attempts > 1 ? `each of the ${attempts} attempts, ` : "";
+  return (
+    <p class="quiet">
+      Only a trace has {each}what each step changed, fields and bodies: <TraceNext record={record} />. This page then
+      shows the trace, if the request has been traced here.
+    </p>
   );
 }
 

@@ -6,10 +6,10 @@ import { AskError, openTrace } from "../ask.ts";
 import type { PageProps } from "../page.ts";
 import { ExpressionField } from "../parts/expression-field.tsx";
 import { Problem } from "../parts/problem.tsx";
-import { TraceView } from "../parts/trace-view.tsx";
-import { hashOf } from "../place.ts";
+import { TraceHeading, TraceView } from "../parts/trace-view.tsx";
+import { hashOf, requestHash } from "../place.ts";
 import { TraceBodies } from "../trace-bodies.ts";
-import { valueText } from "../value-text.ts";
+import { remember, requestIdOf } from "../traces.ts";
 
 /** How much of each body a page asks for: more than it shows of one. */
 const BODIES = "128KiB";
@@ -44,6 +44,7 @@ export function Trace({ place: { query } }: PageProps): VNode {
   }, [expression, turn.value]);
 
   const { state, rows = [], bodies, problem } = tracing.value ?? {};
+  const recorded = state === "ended" ? requestIdOf(rows) : undefined;
   const isOpen = state === "asking" || state === "waiting" || state === "tracing";
   return (
     <>
@@ -74,13 +75,17 @@ export function Trace({ place: { query } }: PageProps): VNode {
         <button type="submit">{state === undefined ? "Trace the next one" : "Trace another one"}</button>
       </form>
       <p class="quiet" role="status">
-        {state === undefined ? INTRODUCTION : STATES[state](rows.length)}
+        {state === undefined ? INTRODUCTION : STATES[state](rows.length)}{" "}
+        {recorded === undefined ? null : <a href={requestHash(recorded)}>What is recorded of it</a>}
       </p>
       <div id="trace-problem">
         <Problem problem={problem} />
       </div>
       {bodies === undefined || rows.length === 0 ? null : (
-        <TraceView rows={rows} reading={{ write: valueText, decompress: bodies.decompress }} />
+        <>
+          <TraceHeading rows={rows} />
+          <TraceView rows={rows} reading={bodies.reading} />
+        </>
       )}
     </>
   );
@@ -117,6 +122,7 @@ async function trace(expression: string, signal: AbortSignal, show: (tracing: Tr
       change({ state: "tracing", rows: [...withoutProgress(now.rows), row] });
     }
     change({ state: "ended" });
+    remember(now);
   } catch (error) {
     if (signal.aborted) return;
     // Nothing asks again by itself.

@@ -12,6 +12,7 @@ import { treeLines } from "../../src/report/step-lines.ts";
 import { textOf } from "../../src/report/summaries.ts";
 import { duration, milliseconds } from "../../src/report/text.ts";
 import { Copy } from "./copy.tsx";
+import { download, SaveAs } from "./save.tsx";
 import { Tree } from "./step-tree.tsx";
 
 const TONES = { error: "bad", warn: "warn", success: "good", info: "" } as const;
@@ -31,17 +32,21 @@ interface TraceViewProps {
   readonly reading: Reading;
 }
 
-/** A trace so far: how the request ended and why, its attempts, its decisions, and its events on a timeline with what each changed. */
-export function TraceView({ rows, reading }: TraceViewProps): VNode {
+/** How the request of a trace has ended so far, and why. */
+export function TraceHeading({ rows }: Pick<TraceViewProps, "rows">): VNode {
   const outcome = outcomeOf(rows);
+  return <h1 class={TONES[outcome.severity]}>{outcomeLine(outcome)}</h1>;
+}
+
+/** A trace so far: its attempts, its decisions, and its events on a timeline with what each changed. */
+export function TraceView({ rows, reading }: TraceViewProps): VNode {
   return (
     <article>
-      <h1 class={TONES[outcome.severity]}>{outcomeLine(outcome)}</h1>
       <Exports rows={rows} />
       <Attempts attempts={attemptsOf(rows)} />
       <h2>What decided</h2>
       <Tree lines={treeLines(rows.map(({ event }) => event))} />
-      <Events rows={rows} decider={outcome.decider} reading={reading} />
+      <Events rows={rows} decider={outcomeOf(rows).decider} reading={reading} />
     </article>
   );
 }
@@ -49,11 +54,10 @@ export function TraceView({ rows, reading }: TraceViewProps): VNode {
 /** The request as a command, and the trace as a file that `tgctl` shows and converts. */
 function Exports({ rows }: { readonly rows: readonly Row[] }): VNode {
   const curl = curlCommand(rows);
+  const events = rows.map(({ event }) => event);
   const save = (): void => {
-    const lines = rows.map(({ event }) => `${JSON.stringify(event)}\n`);
-    const url = URL.createObjectURL(new Blob(lines));
-    Object.assign(document.createElement("a"), { href: url, download: "trace.jsonl" }).click();
-    URL.revokeObjectURL(url);
+    const lines = events.map((event) => `${JSON.stringify(event)}\n`);
+    download("trace.jsonl", lines);
   };
   return (
     <p>
@@ -61,9 +65,9 @@ function Exports({ rows }: { readonly rows: readonly Row[] }): VNode {
       <button type="button" onClick={save}>
         Save as trace.jsonl
       </button>{" "}
+      <SaveAs what={{ events }} />
       <span class="quiet">
-        <code>tgctl trace open trace.jsonl</code> shows it; <code>tgctl proxy trace export</code> makes a page or a HAR
-        of it
+        <code>tgctl trace open trace.jsonl</code> shows it
       </span>
     </p>
   );

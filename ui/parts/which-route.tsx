@@ -2,7 +2,7 @@ import { useSignal } from "@preact/signals";
 import type { TargetedEvent, VNode } from "preact";
 import type { Step } from "../../src/trace/steps.ts";
 import { useAnswer } from "../answer.ts";
-import { addressOf, type Draft, EMPTY_DRAFT, questionOf } from "../explain-question.ts";
+import { addressOf, type Draft, EMPTY_DRAFT, headersIn, questionOf } from "../explain-question.ts";
 import { routeHash } from "../place.ts";
 import { Problem } from "./problem.tsx";
 import { StepTree } from "./step-tree.tsx";
@@ -14,7 +14,7 @@ export function WhichRoute(): VNode {
     event.preventDefault();
     const data = new FormData(event.currentTarget);
     const text = (name: string): string => String(data.get(name) ?? "").trim();
-    asked.value = { ...EMPTY_DRAFT, method: text("method"), url: text("url"), headers: text("headers") };
+    asked.value = { ...EMPTY_DRAFT, method: text("method"), url: text("url"), headers: headersIn(text("headers")) };
   };
   const clear = (): void => {
     asked.value = EMPTY_DRAFT;

@@ -21,6 +21,7 @@ export interface AdminAnswers {
   readonly "/config/parts": ConfigPartsAnswer;
   readonly "/config/status": ConfigStatus;
   readonly "/explain": Explanation;
+  readonly "/export": ExportedFile;
   readonly "/expression": Evaluation;
   readonly "/expression/names": Catalog;
   readonly "/impact": GatewayImpact;
@@ -40,6 +41,12 @@ export const JSON_TYPE = "application/json";
 
 /** The field in which the server's own page shows its token. Pages of other origins would need a preflight for it, which is not granted. */
 export const PAGE_TOKEN_HEADER = "x-tracegate-page-token";
+
+/** A file to save. */
+export interface ExportedFile {
+  readonly name: string;
+  readonly text: string;
+}
 
 /** Whether all is well with a gateway, and how much it does. */
 export interface Overview {
@@ -262,6 +269,7 @@ const MARKS: { readonly [Endpoint in keyof AdminAnswers]: (answer: Readonly<Reco
   "/config/difference": ({ hunks, unknown }) => Array.isArray(hunks) || typeof unknown === "string",
   "/config/parts": ({ parts }) => Array.isArray(parts),
   "/config/status": ({ generation, synchronized }) => generation !== undefined && synchronized !== undefined,
+  "/export": ({ name, text }) => typeof name === "string" && typeof text === "string",
   "/explain": ({ outcomes }) => Array.isArray(outcomes),
   "/expression": ({ parts }) => Array.isArray(parts),
   "/expression/names": ({ variables, functions }) => Array.isArray(variables) && Array.isArray(functions),

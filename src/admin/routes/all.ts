@@ -2,6 +2,7 @@ import { answerReply, textReply } from "../server/reply.ts";
 import { backendRoutes } from "./backends.ts";
 import { configRoutes } from "./config.ts";
 import { explainRoutes } from "./explain.ts";
+import { exportRoutes } from "./export.ts";
 import { expressionRoutes } from "./expression.ts";
 import { impactRoutes } from "./impact.ts";
 import { loggingRoutes } from "./logging.ts";
@@ -44,6 +45,7 @@ export const ADMIN_ROUTES: readonly AdminRoute[] = [
   ...backendRoutes,
   ...traceRoutes,
   ...explainRoutes,
+  ...exportRoutes,
   ...expressionRoutes,
   ...impactRoutes,
   ...requestRoutes,

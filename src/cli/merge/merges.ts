@@ -1,6 +1,5 @@
 /** How the answers of replicas become one, for each endpoint of the admin server that the web view uses. */
 import type { AdminAnswers } from "../../admin/plane/answers.ts";
-import { fieldsOf, jsonOf } from "../../base/fields.ts";
 import { mergeImpacts } from "../../impact/merge.ts";
 import { mergeBackend, mergeBackends, mergeProbes } from "./backends.ts";
 import { newestExplanation } from "./explanation.ts";
@@ -12,8 +11,11 @@ import { mergeRoute, mergeRoutes, routesQuery } from "./routes.ts";
 interface Merge<Answer> {
   /** The query that each replica gets in place of this one. Default: the same. */
   readonly ask?: (query: URLSearchParams) => URLSearchParams;
-  /** Whether one replica can answer for all a question with this body. Default: all are asked. */
-  readonly asksOne?: (body: string) => boolean;
+  /**
+   * Which replicas are asked. `one`: any, because all answer alike. `knowing`: if the body names a request that is over, all, of which those that know
+   * it answer; else any. Default: all.
+   */
+  readonly asks?: "one" | "knowing";
   /** Of at least one answer; those of the replicas are in the order of the names of their pods. */
   readonly merge: (answers: readonly OfReplica<Answer>[], query: URLSearchParams) => Answer;
 }
@@ -28,16 +30,17 @@ export const MERGES: { readonly [Endpoint in MergedEndpoint]: Merge<AdminAnswers
   "/backends": { merge: mergeBackends },
   "/backends/": { merge: mergeBackend },
   // Replicas have their configuration from the controller, so none has a file to compare.
-  "/config/difference": { asksOne: () => true, merge: firstOf },
+  "/config/difference": { asks: "one", merge: firstOf },
   // Replicas with one configuration have the same parts and the same names.
-  "/config/parts": { asksOne: () => true, merge: firstOf },
+  "/config/parts": { asks: "one", merge: firstOf },
   "/config/status": { merge: (answers) => mergeStatus(answersOf(answers)) },
   "/explain": {
-    asksOne: isWritten,
+    asks: "knowing",
     merge: (answers) => newestExplanation(answers) ?? firstOf(answers),
   },
-  "/expression": { asksOne: isWritten, merge: firstOf },
-  "/expression/names": { asksOne: () => true, merge: firstOf },
+  "/export": { asks: "knowing", merge: firstOf },
+  "/expression": { asks: "knowing", merge: firstOf },
+  "/expression/names": { asks: "one", merge: firstOf },
   "/impact": { merge: (answers) => mergeImpacts(answersOf(answers)) },
   "/overview": { merge: mergeOverviews },
   "/probe/": { merge: (answers) => mergeProbes(answersOf(answers)) },
@@ -46,11 +49,6 @@ export const MERGES: { readonly [Endpoint in MergedEndpoint]: Merge<AdminAnswers
   "/routes": { ask: routesQuery, merge: (answers, query) => mergeRoutes(answersOf(answers), query) },
   "/routes/": { merge: (answers) => mergeRoute(answersOf(answers)) },
 };
-
-/** Whether the question has all that it is about; a request that is over is known to one of the replicas. */
-function isWritten(body: string): boolean {
-  return !("id" in fieldsOf(jsonOf(body)));
-}
 
 function answersOf<Answer>(answers: readonly OfReplica<Answer>[]): Answer[] {
   return answers.map(({ answer }) => answer);

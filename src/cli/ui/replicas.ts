@@ -34,9 +34,8 @@ export function allReplicas(proxies: Proxies): ViewSource {
   return {
     async answer(question) {
       try {
-        const { pod, ...asked } = placed(question);
-        const { asksOne = () => false } = MERGES[question.endpoint];
-        const turn = asksOne(question.body) ? inTurn() : atOnce;
+        const { pod, isForOne, ...asked } = placed(question);
+        const turn = isForOne ? inTurn() : atOnce;
         const outcomes = await proxies.each(async (proxy): Promise<Omit<Said, "name"> | undefined> => {
           if (pod !== undefined && proxy.pod?.name !== pod) return undefined;
           const [response, status] = await Promise.all([turn(() => askProxy(proxy, asked)), statusOf(proxy)]);
@@ -121,19 +120,27 @@ function refusalIn({ text }: ProxyResponse): Partial<ExplainRefusal["error"]> | 
   return error;
 }
 
+/** A question as gateways understand it. */
+interface PlacedQuestion extends ViewQuestion {
+  /** Only the replica in this pod is asked. */
+  readonly pod: string | undefined;
+  /** Any replica can answer it. */
+  readonly isForOne: boolean;
+}
+
 /** The question with the id that a gateway knows, and the pod that the view has written before it. */
-function placed(question: ViewQuestion): ViewQuestion & { readonly pod: string | undefined } {
+function placed(question: ViewQuestion): PlacedQuestion {
   const { endpoint, rest, body } = question;
-  const query = MERGES[endpoint].ask?.(question.query) ?? question.query;
+  const { asks, ask } = MERGES[endpoint];
+  const query = ask?.(question.query) ?? question.query;
   if (endpoint === "/requests/") {
     const { pod, id } = podOfKey(rest);
-    return { ...question, query, pod, rest: id };
+    return { ...question, query, pod, isForOne: false, rest: id };
   }
-  const facts = fieldsOf(jsonOf(body));
-  if ((endpoint !== "/explain" && endpoint !== "/expression") || typeof facts.id !== "string")
-    return { ...question, query, pod: undefined };
+  const facts = asks === "knowing" ? fieldsOf(jsonOf(body)) : {};
+  if (typeof facts.id !== "string") return { ...question, query, pod: undefined, isForOne: asks !== undefined };
   const { pod, id } = podOfKey(facts.id);
-  return { ...question, query, pod, body: JSON.stringify({ ...facts, id }) };
+  return { ...question, query, pod, isForOne: false, body: JSON.stringify({ ...facts, id }) };
 }
 
 type Turn = (call: () => Promise<ProxyResponse>) => Promise<ProxyResponse | undefined>;

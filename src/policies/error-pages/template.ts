@@ -24,7 +24,7 @@ const WRITERS: Readonly<Record<Form, (value: CelValue | undefined) => string>> =
 };
 
 /** A page as it is sent. */
-export interface Rendered {
+interface Rendered {
   readonly bytes: Buffer;
   /** Expressions that have failed: nothing stands in their place. */
   readonly failures: readonly string[];

@@ -1,4 +1,5 @@
 /** Why a route was chosen or not: as data, and as the text that traces show. */
+import { readableValue } from "../../base/header-text.ts";
 import { REDACTED, redactTarget, redactUrls, SECRET_PARAMETERS } from "../../base/redaction.ts";
 import type { Names } from "../../base/sensitive-names.ts";
 import type { HttpRequest } from "../../http/message/message.ts";
@@ -104,16 +105,17 @@ export function describeBecause(because: Because): string {
 }
 
 function valueText(
-  { wanted: { type, value }, got: values, unknown }: Extract<RouteReason, { readonly clause: "query" | "header" }>,
+  { clause, wanted: { type, value }, got, unknown }: Extract<RouteReason, { readonly clause: "query" | "header" }>,
   isSecret: boolean,
 ): string {
   if (unknown) {
     if (isSecret) return "not known, and does not match here";
     return `not known, and here ${type === "exact" ? `not ${JSON.stringify(cut(value))}` : `does not match ${cut(value)}`}`;
   }
-  if (values.length === 0) return "missing";
+  if (got.length === 0) return "missing";
   if (isSecret) return `${REDACTED} does not match`;
-  const shown = cut(values.map((got) => JSON.stringify(cut(redactUrls(got)))).join(", "));
+  const values = clause === "header" ? got.map(readableValue) : got;
+  const shown = cut(values.map((each) => JSON.stringify(cut(redactUrls(each)))).join(", "));
   return type === "exact" ? `${shown} is not ${JSON.stringify(cut(value))}` : `${shown} does not match ${cut(value)}`;
 }
 

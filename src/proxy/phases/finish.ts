@@ -3,12 +3,14 @@
  * could not be read are accounted for here too.
  */
 import { ERRORS, type ErrorCode } from "../../base/errors.ts";
-import { grpcEndText, SERVER_FAILURES } from "../../base/grpc-codes.ts";
+import { grpcEndText } from "../../base/grpc-codes.ts";
 import { formatOrigin, type Origin } from "../../base/origin.ts";
 import { type RedactedTarget, redactTarget } from "../../base/redaction.ts";
 import type { ClientConnection } from "../../http/stream.ts";
 import { shadowKey } from "../../policies/contract/shadow.ts";
 import type { ShadowDecision } from "../../policies/contract/types.ts";
+import { reasonNumber } from "../../recorder/codes.ts";
+import { isFailedCall } from "../../recorder/recorder.ts";
 import type { AccessLog } from "../../telemetry/access-log.ts";
 import type { AccessRecord } from "../../telemetry/access-record.ts";
 import { parseTraceparent } from "../../telemetry/tracing/traceparent.ts";
@@ -103,7 +105,7 @@ function count(exchange: Counted, cache: SeriesCache): void {
   if (exchange.grpc !== "no") {
     const { grpcStatus } = responseSide;
     cache.grpcCalls(grpcStatus).count++;
-    if (grpcStatus !== undefined && SERVER_FAILURES.has(grpcStatus)) requests.countFailedCall(series);
+    if (grpcStatus !== undefined && isFailedCall(reasonNumber(reason), grpcStatus)) requests.countFailedCall(series);
   }
   // Only if a backend has responded: replies of the gateway would hide how long backends take.
   if (call === undefined || call.answeredAt === 0) return;

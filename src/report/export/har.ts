@@ -5,7 +5,9 @@
 import { STATUS_CODES } from "node:http";
 import { packageVersion } from "../../base/build-info.ts";
 import type { Fields } from "../../base/fields.ts";
-import { readableValue, textOfBody } from "../bodies.ts";
+import { readableValue } from "../../base/header-text.ts";
+import type { RequestRecord } from "../../recorder/records.ts";
+import { textOfBody } from "../bodies.ts";
 import { decompress } from "../decompress.ts";
 import {
   type Attempt,
@@ -18,6 +20,7 @@ import {
   timeOf,
 } from "../exchange.ts";
 import { outcomeLine, outcomeOf } from "../outcome.ts";
+import { decidedBy, urlToSend } from "../recorded.ts";
 import type { Row } from "../rows.ts";
 import { textOf } from "../summaries.ts";
 import { bodyOf, type CapturedBody } from "./captured-body.ts";
@@ -25,17 +28,41 @@ import { bodyOf, type CapturedBody } from "./captured-body.ts";
 /** HAR's value for a size or time that is not known, or does not apply. */
 const UNKNOWN = -1;
 
-/** The archive as JSON; undefined if the trace has no request. Times are milliseconds. */
+/** The archive as JSON; undefined if the trace has no request. */
 export function harOf(rows: readonly Row[]): Fields | undefined {
   const first = receivedRow(rows);
   if (first === undefined) return undefined;
-  const page = { id: "trace", startedDateTime: dateAt(requestAt(first), 0), title: outcomeLine(outcomeOf(rows)) };
+  const entries = [clientEntry(rows, first), ...attemptsOf(rows).map(attemptEntry)];
+  return archive(dateAt(requestAt(first), 0), outcomeLine(outcomeOf(rows)), entries);
+}
+
+/** The same of a recorded request, of which fields, query and bodies are not known; undefined for connections and sessions. */
+export function harOfRecord(record: RequestRecord): Fields | undefined {
+  const { method, time, version = "", status, duration, beforeCall = 0, untilAnswer, received, sent } = record;
+  const url = urlToSend(record);
+  if (method === undefined || url === undefined) return undefined;
+  const waited = untilAnswer === undefined ? duration : beforeCall + untilAnswer;
+  const timings = { send: 0, wait: 1000 * waited, receive: 1000 * Math.max(0, duration - waited) };
+  const request: RequestMessage = { method, uri: url, version, headers: [], startTime: time, destination: "" };
+  const decided = decidedBy(record);
+  const response = status === 0 ? undefined : { status, headers: [] };
+  const entry = {
+    ...entryOf(request, 0, timings),
+    request: { ...requestPart(request, undefined), bodySize: received },
+    response: { ...responsePart(response, version, undefined, status === 0 ? decided : ""), bodySize: sent },
+    comment: ["as recorded, without fields, query and bodies", decided].filter(Boolean).join("; "),
+  };
+  return archive(dateAt(request, 0), `${status || "no response"} ${method} ${url}`, [entry]);
+}
+
+/** `started`: ISO 8601. Times are milliseconds. */
+function archive(started: string, title: string, entries: readonly Fields[]): Fields {
   return {
     log: {
       version: "1.2",
       creator: { name: "tracegate", version: packageVersion() },
-      pages: [{ ...page, pageTimings: {} }],
-      entries: [clientEntry(rows, first), ...attemptsOf(rows).map(attemptEntry)],
+      pages: [{ id: "trace", startedDateTime: started, title, pageTimings: {} }],
+      entries,
     },
   };
 }
@@ -48,7 +75,7 @@ function clientEntry(rows: readonly Row[], first: Row): Fields {
   const waited = responded?.end ?? end;
   const finished = rows.findLast(({ message }) => message.type === "requestFinished");
   return {
-    ...entry(request, 0, { send: 0, wait: waited, receive: end - waited }),
+    ...entryOf(request, 0, { send: 0, wait: waited, receive: end - waited }),
     request: requestPart(request, bodyOf(rows, "final request")),
     response: responsePart(
       responded === undefined ? undefined : responseAt(responded),
@@ -71,7 +98,7 @@ function attemptEntry({ number, target, start, request, result, response }: Atte
   const [resolved, connected, secured] = opening;
   const uri = request.uri.replace(/^(\w+:\/\/)[^/?#]*/, `$1${target}`);
   return {
-    ...entry(request, began, {
+    ...entryOf(request, began, {
       ...(resolved !== undefined && { dns: resolved }),
       // HAR counts the handshake as part of connecting.
       ...(connected !== undefined && { connect: connected + (secured ?? 0) }),
@@ -93,7 +120,7 @@ function addressOf(hostAndPort: string): string {
 }
 
 /** What entries have besides their messages; `timings` and `start` in microseconds. */
-function entry(request: RequestMessage, start: number, timings: Readonly<Record<string, number>>): Fields {
+function entryOf(request: RequestMessage, start: number, timings: Readonly<Record<string, number>>): Fields {
   const { ssl: _, ...parts } = timings;
   const milliseconds = Object.entries(timings).map(([name, time]) => [name, time / 1000] as const);
   return {

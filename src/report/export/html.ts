@@ -1,17 +1,20 @@
 /**
- * A trace as a self-contained page: no script, no other file, no network. Everything from the trace is text on it, and its content
- * security policy forbids loading or running anything.
+ * A trace or a recorded request as a self-contained page: no script, no other file, no network. Everything about the request is text on it, and
+ * its content security policy forbids loading or running anything.
  */
 import { createHash } from "node:crypto";
 import { packageVersion } from "../../base/build-info.ts";
 import { counted } from "../../base/counted.ts";
 import { escapeHtml } from "../../base/markup.ts";
+import type { RequestRecord } from "../../recorder/records.ts";
+import type { Explanation } from "../../rehearsal/explanation.ts";
 import { type Detail, detailOf, tellingMode } from "../detail.ts";
 import { READINGS } from "../formats.ts";
 import { outcomeOf } from "../outcome.ts";
-import type { Row } from "../rows.ts";
+import { decidedBy, durationText, keyOf, methodOf, statusOf, urlOf } from "../recorded.ts";
+import type { Row, Severity } from "../rows.ts";
 import { type Span, spansOf } from "../spans.ts";
-import { SIGNS, type StepLine, treeLines } from "../step-lines.ts";
+import { SIGNS, type StepLine, linesOf as stepLinesOf, treeLines } from "../step-lines.ts";
 import { duration, harmless, milliseconds } from "../text.ts";
 import { redactedIn } from "../trace-file.ts";
 import { PAGE_STYLE, TREE_LEVELS } from "./html-style.ts";
@@ -61,6 +64,67 @@ function pageOf(content: Content, most: number): string {
     ["attempts", attempts(rows)],
     ["redacted", redactedIn(rows.map(({ event }) => event))],
   ];
+  return documentOf({
+    request,
+    ended,
+    severity,
+    facts,
+    main: `<section>
+<h2>Decisions</h2>
+${tree(content.tree, most)}
+</section>
+<section>
+<h2>Events</h2>
+<p class="note">Open an event to see what it changed. Bars: <span class="key step"></span> in the gateway,
+<span class="key dns"></span> name resolution, <span class="key connect"></span> connecting, <span class="key tls"></span> TLS,
+<span class="key call"></span> waiting for the backend. Times are milliseconds since the request began.</p>
+${events(content, most)}
+</section>`,
+  });
+}
+
+/** The page of a request that is over: what is recorded of it, and what decided. */
+export function recordPage(record: RequestRecord, { outcomes, generation }: Explanation): string {
+  const { time, duration, route, id, listener, backend, endpoint, attempts, status, error } = record;
+  const facts: readonly (readonly [string, string | undefined])[] = [
+    ["began", time],
+    ["duration", durationText(duration)],
+    ["route", route],
+    ["why", decidedBy(record)],
+    ["id", id],
+    ["record", keyOf(record)],
+    ["listener", listener],
+    ["backend", backend],
+    ["endpoint", endpoint],
+    ["attempts", attempts?.toString()],
+  ];
+  const of = record.generation === generation ? "" : ` of configuration ${record.generation}`;
+  const trees = outcomes.map(({ steps }) => tree(stepLinesOf(steps), MAX_DETAIL));
+  return documentOf({
+    request: `${methodOf(record)} ${urlOf(record)}`,
+    ended: statusOf(record),
+    severity: error !== undefined || status >= 500 || status === 0 ? "error" : status >= 400 ? "warn" : "success",
+    facts: facts.map(([name, text = ""]) => [name, text]),
+    main: `<section>
+<h2>Decisions</h2>
+<p class="note">As recorded${of}, explained with configuration ${generation}. Fields, query and bodies are not recorded.</p>
+${trees.join("\n")}
+</section>`,
+  });
+}
+
+interface Document {
+  readonly request: string;
+  /** The status, or that there is none. */
+  readonly ended: string;
+  readonly severity: Severity;
+  /** Those without a text are left out. */
+  readonly facts: readonly (readonly [name: string, text: string])[];
+  /** HTML. */
+  readonly main: string;
+}
+
+function documentOf({ request, ended, severity, facts, main }: Document): string {
   const digest = createHash("sha256").update(PAGE_STYLE).digest("base64");
   const policy = `default-src 'none'; style-src 'sha256-${digest}'; base-uri 'none'; form-action 'none'`;
   const title = html(cut(`${request} → ${ended}`, TITLE));
@@ -84,17 +148,7 @@ function pageOf(content: Content, most: number): string {
     .join("")}</dl>
 </header>
 <main>
-<section>
-<h2>Decisions</h2>
-${tree(content.tree, most)}
-</section>
-<section>
-<h2>Events</h2>
-<p class="note">Open an event to see what it changed. Bars: <span class="key step"></span> in the gateway,
-<span class="key dns"></span> name resolution, <span class="key connect"></span> connecting, <span class="key tls"></span> TLS,
-<span class="key call"></span> waiting for the backend. Times are milliseconds since the request began.</p>
-${events(content, most)}
-</section>
+${main}
 </main>
 </body>
 </html>

@@ -137,6 +137,33 @@ test("who asks for what ended since the answer before gets every request", async
   assert.ok(!afterIt.includes("since-last"), "it ended before");
 });
 
+test("a request that is over can be saved as a page or as a HAR", async () => {
+  const { number, worker, route } = await send("/admin/users", "saved-1");
+  const file = async (body: object, format: string) => {
+    const response = await fetch(`${gateway.url("admin")}/export?format=${format}`, {
+      method: "POST",
+      body: JSON.stringify(body),
+    });
+    return { status: response.status, answer: JSON.parse(await response.text()) };
+  };
+  const page = await file({ id: "saved-1" }, "html");
+  assert.equal(page.answer.name, "request.html");
+  assert.match(page.answer.text, /<h1 class="error">GET 127\.0\.0\.1\/admin\/users <span>→ 403<\/span>/);
+  assert.ok(page.answer.text.includes(`<dt>route</dt><dd>${route}</dd>`), page.answer.text);
+  assert.match(page.answer.text, /<b>✗<\/b> policy authorization.*<small>/, "what decided, and where it is written");
+  const { log } = JSON.parse((await file({ id: `${worker}-${number}` }, "har")).answer.text);
+  assert.equal(log.entries.length, 1);
+  const [{ request, response, comment, time }] = log.entries;
+  assert.deepEqual([request.method, response.status], ["GET", 403]);
+  assert.equal(request.url, "http://127.0.0.1/admin/users");
+  assert.match(comment, /^as recorded, without fields, query and bodies; /);
+  assert.ok(time > 0);
+  const gone = await file({ id: "9-9" }, "har");
+  assert.deepEqual([gone.status, gone.answer.error.code], [400, "record"]);
+  const empty = await file({ events: [{ message: { type: "nothing" } }, 7] }, "har").catch(String);
+  assert.match(String(empty), /SyntaxError/, "a refusal in words");
+});
+
 test("a record has no query, no field, and no user name or parameter of a path that may be secret", async () => {
   await send(`/a;jsessionid=${SECRET}/b?token=${SECRET}`, "secret-1");
   await send(`/go/http:%2F%2Fuser:${SECRET}@shop.example/`, "secret-2");

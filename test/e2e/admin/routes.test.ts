@@ -144,17 +144,33 @@ test("traffic of each route, by which they can be sorted; a page has a part of w
   assert.deepEqual([names(page.routes), page.found], [["default/keyed", "default/leaf"], 5]);
 });
 
-test("a call of gRPC that failed is an error, though its HTTP status is 200", async () => {
+test("a call of gRPC that failed or was rejected is an error, though its HTTP status is 200", async () => {
   const client = new AdminClient(gateway.url("admin"));
+  const call = async (path: string, status: number, role = "member"): Promise<void> => {
+    const headers = { "content-type": "application/grpc", "x-grpc-status": String(status), "x-role": role };
+    const response = await fetch(`http://127.0.0.1:${gateway.port()}${path}`, { method: "POST", headers });
+    assert.deepEqual([response.status, response.headers.get("grpc-status")], [200, String(status)]);
+  };
   const errors = async (): Promise<number> => {
     const { routes } = await client.routes({ search: "default/all" });
     return routes.find(({ name }) => name === "default/all")?.errors ?? 0;
   };
   const before = await errors();
-  const headers = { "content-type": "application/grpc", "x-grpc-status": "14" };
-  const response = await fetch(`http://127.0.0.1:${gateway.port()}/shop.Shop/Buy`, { method: "POST", headers });
-  assert.deepEqual([response.status, response.headers.get("grpc-status")], [200, "14"]);
-  await until(async () => (await errors()) === before + 1);
+  // If a backend says that a call may not be made, nothing has failed.
+  await call("/shop.Shop/NotForYou", 7);
+  await call("/shop.Shop/Broken", 14);
+  await call("/shop.Shop/Rejected", 7, "guest");
+  await until(async () => (await errors()) === before + 2);
+  const { records } = await client.requests({ where: 'request.path.startsWith("/shop.Shop/")', errors: true });
+  assert.deepEqual(
+    records.map(({ path, status, grpcStatus, error, kept }) => [path, status, grpcStatus, error, kept]),
+    [
+      ["/shop.Shop/Rejected", 200, 7, "TG_AUTHORIZATION", true],
+      ["/shop.Shop/Broken", 200, 14, undefined, true],
+    ],
+  );
+  const { failures } = await client.overview();
+  assert.match(failures?.groups.map(({ decidedBy }) => decidedBy).join("\n") ?? "", /^authorization failed, at /m);
 });
 
 test("a search finds names, paths and backends, and never what is redacted", async () => {

@@ -68,7 +68,7 @@ test("outcomes side by side, and switches for what they depend on, which the add
   const asked = String(await page.evaluate("location.hash"));
   await page.evaluate(`location.hash = '#/explain?url=${encodeURIComponent(url.replace(/shop$/, "other"))}'`);
   await shows(page, "1 outcome with configuration 1");
-  assert.deepEqual(await texts(page, "legend"), []);
+  assert.deepEqual(await texts(page, ".switches legend"), []);
   await page.evaluate(`location.hash = ${JSON.stringify(asked)}`);
   await shows(page, "no allow rule is true");
   await until(page, "document.querySelectorAll('article').length === 1");
@@ -91,21 +91,71 @@ test("the form asks about what was typed, and keeps secrets out of the address",
     await page.evaluate(`document.querySelector('[name=${field}]').focus()`);
     await page.send("Input.insertText", { text });
   };
-  await type("headers", "x-role: admin\nauthorization: Bearer s3cret");
-  await type("url", `http://shop.example:${gateway.port()}/shop`);
+  const insert = (text: string) => page.send("Input.insertText", { text });
+  const focused = () => page.evaluate("document.activeElement.ariaLabel ?? document.activeElement.textContent");
+  const rows = () =>
+    page.evaluate("[...document.querySelectorAll('.header-rows input')].map(({ value }) => value).join('|')");
+  // Rows by the keyboard alone: one is added, filled and removed.
+  await page.evaluate("document.querySelector('.header-rows .name').focus()");
+  for (const text of ["x-role", "admin"]) {
+    await insert(text);
+    await press(page, "Tab");
+  }
+  await press(page, "Tab");
+  await press(page, "Enter");
+  assert.equal(await focused(), "Name of field 2");
+  await insert("x-wrong");
+  for (const key of ["Tab", "Tab", "Enter"]) await press(page, key);
+  assert.equal(
+    await focused(),
+    "Add a field",
+    "the last row is gone, and the keyboard is where the next one comes from",
+  );
+  await press(page, "Enter");
+  assert.equal(await rows(), "x-role|admin||");
+  // Lines of fields that are pasted become rows.
+  await page.evaluate(`{
+    const clipboardData = new DataTransfer();
+    clipboardData.setData("text", "authorization: Bearer s3cret\\nx-a:1");
+    document.activeElement.dispatchEvent(new ClipboardEvent("paste", { clipboardData, bubbles: true, cancelable: true }));
+  }`);
+  await until(page, "document.querySelectorAll('.header-rows .name').length === 3");
+  assert.equal(await rows(), "x-role|admin|authorization|Bearer s3cret|x-a|1");
+  await page.evaluate("document.querySelectorAll('.header-rows button')[0].focus()");
+  await press(page, "Enter");
+  assert.equal(await rows(), "authorization|Bearer s3cret|x-a|1");
+  assert.equal(await focused(), "Remove field 1", "the keyboard stays where the next row is now");
+  await page.evaluate("document.querySelectorAll('.header-rows .name')[1].select()");
+  await insert("x-role");
+  await press(page, "Tab");
+  await insert("admin");
+  // A listener has the host and port that lead to it.
+  await until(page, "document.querySelector('[name=listener]')?.options.length === 2");
+  await type("url", "https://shop.example/shop");
+  await page.evaluate(`{
+    const select = document.querySelector("[name=listener]");
+    select.selectedIndex = 1;
+    select.dispatchEvent(new Event("change", { bubbles: true }));
+  }`);
+  assert.equal(
+    await page.evaluate("document.querySelector('[name=url]').value"),
+    `http://shop.example:${gateway.port()}/shop`,
+  );
+  await page.evaluate("document.querySelector('[name=url]').focus()");
   await press(page, "Enter");
   await shows(page, "route shop");
   await shows(page, "The address of this page leaves out secrets: authorization");
   assert.doesNotMatch(String(await page.evaluate("location.href")), /s3cret/);
   const fieldValue = (name: string) => page.evaluate(`document.querySelector('[name=${name}]').value`);
-  assert.match(String(await fieldValue("headers")), /s3cret/);
+  assert.match(String(await rows()), /s3cret/);
+  assert.notEqual(await fieldValue("listener"), "", "the URL is still the one for it");
 
   // A switch leaves what is being typed alone.
   await type("method", "PUT");
   await click(page, "extAuthz", "deny");
   await until(page, "document.querySelectorAll('article').length === 1");
   assert.equal(await fieldValue("method"), "PUT");
-  assert.match(String(await fieldValue("headers")), /s3cret/);
+  assert.match(String(await rows()), /s3cret/);
 
   // Enter asks again, though the question is the same, and the keyboard stays where it was.
   await page.evaluate("document.querySelector('[name=method]').value = ''");
@@ -126,6 +176,11 @@ test("a mistake is said at the field or assumption that has it, with what to ass
   await until(page, `(${alert(".labeled")}).includes('nobody is not an IP address')`);
   assert.equal(await page.evaluate("document.querySelector('[aria-invalid]').name"), "source");
   assert.equal(await page.evaluate("document.querySelectorAll('[role=alert]').length"), 1);
+  assert.deepEqual(await violations(page), []);
+  // Of the fields, the one that is wrong.
+  await page.evaluate("location.hash = '#/explain?url=http://a/&header=x-a:1&header=:2'");
+  await until(page, `(${alert(".header-rows")}).includes('is not a header field')`);
+  assert.equal(await page.evaluate("document.querySelector('[aria-invalid]').ariaLabel"), "Name of field 2");
   assert.deepEqual(await violations(page), []);
   const ask = (path: string, assume: string) => {
     const url = encodeURIComponent(`http://shop.example:${gateway.port()}${path}`);

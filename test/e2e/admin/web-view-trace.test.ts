@@ -86,8 +86,34 @@ test("from a request to a trace of the next like it, with all that happened", as
     [saved[0], saved.at(-1)].map((text) => JSON.parse(text ?? "").message.type),
     ["requestStarted", "requestFinished"],
   );
+  await press("Save as HTML");
+  await until(page, "window.saved?.startsWith('<!doctype html>')");
+  const saidByTrace = String(await page.evaluate("window.saved"));
+  assert.match(saidByTrace, /GET http:.*\/flaky.* <span>→ 200<\/span>/);
+  assert.doesNotMatch(saidByTrace, /planted-secret|<img/);
+  await press("Save as HAR");
+  await until(page, "window.saved?.includes('\"entries\"')");
+  const { entries } = JSON.parse(String(await page.evaluate("window.saved"))).log;
+  assert.deepEqual(
+    entries.map(({ response }: { response: { status: number } }) => response.status),
+    [200, 503, 200],
+    "the client's exchange, and each attempt",
+  );
   assert.doesNotMatch(await textOf(page), /planted-secret|\/other/);
   await fits(page, 400, 2560);
+
+  await page.evaluate(
+    "[...document.querySelectorAll('a')].find((a) => a.textContent === 'What is recorded of it').click()",
+  );
+  await shows(page, "200 in ");
+  await shows(page, "2 attempts");
+  await shows(page, "Record");
+  assert.match(await textOf(page), /until the backend's head/, "what the record has");
+  await openEvent("request_header_modifier");
+  await until(page, "document.querySelector('.events ins')?.textContent === '+ x-shop: cart\\n'");
+  await fits(page, 400, 2560);
+  await press("Save as HAR");
+  await until(page, "window.saved?.includes('as recorded')");
   assert.deepEqual(page.messages, []);
 });
 

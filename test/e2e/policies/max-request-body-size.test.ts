@@ -106,7 +106,7 @@ test("a route has a limit of its own, or none", async () => {
     ["/any", 1000],
   ] as const) {
     const client = await RawPeer.connect(gateway.port());
-    client.send(head(path, "Transfer-Encoding: chunked") + chunk(bytes) + "0\r\n\r\n");
+    client.send(`${head(path, "Transfer-Encoding: chunked")}${chunk(bytes)}0\r\n\r\n`);
     const backend = await atUpstream();
     await backend.take(`${chunk(bytes)}0\r\n\r\n`);
     backend.send(reply("ok", ["Connection: close"]));

@@ -161,6 +161,18 @@ const ADMIN: Readonly<Record<string, Output | Exempt>> = {
   "/debug/trace": ({ traces }) => traces.join(""),
   "/debug/follow": ({ followed }) => followed,
   "/explain": (seen) => ofEach(seen, (id) => read(seen, "/explain", { method: "POST", body: JSON.stringify({ id }) })),
+  "/export": async (seen) => {
+    const post = (body: object) => (format: string) =>
+      read(seen, `/export?format=${format}`, { method: "POST", body: JSON.stringify(body) });
+    const traces = traceFiles(seen).map((file) => ({
+      events: file
+        .trimEnd()
+        .split("\n")
+        .map((line) => JSON.parse(line)),
+    }));
+    const files = [...seen.ids.map((id) => ({ id })), ...traces].flatMap((each) => ["html", "har"].map(post(each)));
+    return (await Promise.all(files)).join("\n");
+  },
   "/expression": (seen) =>
     ofEach(seen, (id) =>
       read(seen, "/expression", { method: "POST", body: JSON.stringify({ id, expression: "variables()" }) }),

@@ -1,24 +1,11 @@
 import type { Fields } from "../../../../base/fields.ts";
-import type { Row } from "../../../../report/rows.ts";
+import { exportedTrace } from "../../../../report/export/exports.ts";
+import { EXPORT_FORMATS } from "../../../../report/export/formats.ts";
 import { write } from "../../../runner/context.ts";
 import { defineCommand } from "../../../runner/define-command.ts";
 import { CliError, usage } from "../../../runner/errors.ts";
 import { readTrace } from "../../../trace/source.ts";
 import { TRACE_FILE } from "./open.ts";
-
-/** Makes the text of an export; undefined if the trace has no request. Each is loaded only when it is used. */
-type Exporter = (rows: readonly Row[]) => Promise<string | undefined>;
-
-const EXPORTERS: Readonly<Record<string, Exporter>> = {
-  html: async (rows) => (await import("../../../../report/export/html.ts")).htmlPage(rows),
-  har: async (rows) => {
-    const { harOf } = await import("../../../../report/export/har.ts");
-    const har = harOf(rows);
-    return har && `${JSON.stringify(har, null, 2)}\n`;
-  },
-  curl: async (rows) => (await import("../../../../report/export/curl.ts")).curlCommand(rows),
-};
-const FORMATS = Object.keys(EXPORTERS);
 
 export const exportCommand = defineCommand({
   name: "export",
@@ -32,8 +19,8 @@ export const exportCommand = defineCommand({
     format: {
       type: "text",
       value: "format",
-      choices: FORMATS,
-      invalid: (value: string) => `format "${value}" not supported; one of ${FORMATS.join(", ")}`,
+      choices: EXPORT_FORMATS,
+      invalid: (value: string) => `format "${value}" not supported; one of ${EXPORT_FORMATS.join(", ")}`,
       summary: "What to write",
     },
   },
@@ -47,12 +34,10 @@ export const exportCommand = defineCommand({
     },
   ],
   async run({ argument = "-", options: { format = "" } }, context) {
-    const make = EXPORTERS[format];
-    if (make === undefined) throw usage(`export needs --format, one of ${FORMATS.join(", ")}`);
+    const chosen = EXPORT_FORMATS.find((each) => each === format);
+    if (chosen === undefined) throw usage(`export needs --format, one of ${EXPORT_FORMATS.join(", ")}`);
     const { name, events } = await readTrace(argument, context.stdin);
-    const { rowsOf } = await import("../../../../report/rows.ts");
-    const { withoutSecrets } = await import("../../../../report/export/without-secrets.ts");
-    const text = await make(rowsOf(withoutSecrets(events)));
+    const text = await exportedTrace(chosen, events);
     if (text === undefined) throw nothingToExport(name, events, format);
     await write(context.stdout, text);
   },

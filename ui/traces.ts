@@ -1,0 +1,35 @@
+/** The traces that this page has taken since it was loaded, so that the page of a request shows the one of it. */
+import type { Row } from "../src/report/rows.ts";
+import type { TraceBodies } from "./trace-bodies.ts";
+
+/** A trace whose request is over. */
+export interface TakenTrace {
+  readonly rows: readonly Row[];
+  readonly bodies: TraceBodies;
+}
+
+/** Most traces that are remembered; with their bodies, each may have megabytes. */
+const MOST = 5;
+
+const taken = new Map<string, TakenTrace>();
+
+/** The id of the request of a trace, as in its record; undefined for a connection. */
+export function requestIdOf(rows: readonly Row[]): string | undefined {
+  for (const { message } of rows)
+    if (message.type === "requestStarted" && typeof message.requestId === "string") return message.requestId;
+  return undefined;
+}
+
+/** Remembers a trace, in place of the oldest if there are many. */
+export function remember(trace: TakenTrace): void {
+  const id = requestIdOf(trace.rows);
+  if (id === undefined) return;
+  taken.delete(id);
+  taken.set(id, trace);
+  for (const oldest of taken.keys()) if (taken.size > MOST) taken.delete(oldest);
+}
+
+/** The trace of the request with this id; undefined if it has not been traced here. */
+export function traceOf(id: string | undefined): TakenTrace | undefined {
+  return id === undefined ? undefined : taken.get(id);
+}
