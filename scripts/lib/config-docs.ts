@@ -47,10 +47,13 @@ export class ConfigReference {
     const name = refName(definition);
     const { description: _description, ...schema } = name === undefined ? definition : this.#definition(name);
     if (Object.keys(schema.properties ?? {}).length === 0 && schema.type === "object") return "It has no fields.\n";
+    if (schema.title !== undefined) return `Its value is a ${this.#type(schema, page)}.
+`;
     const sections = this.#sectionsOf(page);
-    if (schema.type === "integer") return `Its value is a ${this.#type(schema, page)}.\n`;
     if (schema.type === "array")
-      return `Its value is a ${this.#type(schema, page)}.\n\n${this.#render(sections, page)}`;
+      return `Its value is a ${this.#type(schema, page)}.
+
+${this.#render(sections, page)}`;
     return this.#render([{ title: kind, schema }, ...sections], page);
   }
 
@@ -187,6 +190,9 @@ export class ConfigReference {
         ? this.#link(name, page)
         : this.#type(definition, page);
     }
+    // A size: the bounds of its number are those of its texts too.
+    if (schema.anyOf !== undefined && schema.title !== undefined)
+      return schema.title + schema.anyOf.map(range).join("");
     if (schema.anyOf !== undefined)
       return [...new Set(schema.anyOf.map((each) => this.#type(each, page, section)))].join(" or ");
     if (schema.enum !== undefined) return schema.enum.map((value) => `\`${String(value)}\``).join(", ");
