@@ -15,7 +15,7 @@ test("each form of the grammar is read and written back", () => {
 test("an invalid address is rejected with what is wrong and what was expected", () => {
   const refused: Record<string, RegExp> = {
     "": /has no port/,
-    "15000": /has no port/,
+    "15000": /has no host, as localhost:15000 and 0.0.0.0:15000 have/,
     "localhost:65536": /"65536", which is not a number from 0 to 65535/,
     "localhost:+1": /not a number/,
     "localhost:": /not a number/,

@@ -21,8 +21,7 @@ export function parseListenAddress(text: string): ListenAddress {
   if (value === "off") return { type: "off" };
   if (value.startsWith("unix:")) return { type: "unix", path: unixPath(text, value.slice("unix:".length)) };
   const [, bare] = /^:?(\d{1,5})$/.exec(value) ?? [];
-  if (bare !== undefined)
-    throw new Error(`address "${text}" has no host; write localhost:${bare}, or 0.0.0.0:${bare} for all addresses`);
+  if (bare !== undefined) throw invalid(text, `has no host, as localhost:${bare} and 0.0.0.0:${bare} have`);
   const colon = value.lastIndexOf(":");
   if (colon < 0) throw invalid(text, "has no port");
   const port = parsePort(text, value.slice(colon + 1));
