@@ -3,6 +3,7 @@ import { test } from "node:test";
 import type { Overview, PlacedRoute, RouteRow, RoutesAnswer, TrafficPoint } from "../../admin/plane/answers.ts";
 import type { RequestRecord } from "../../recorder/records.ts";
 import { newestExplanation } from "./explanation.ts";
+import { mergeLogLevels } from "./log-levels.ts";
 import { mergeOverviews, mergeStatus } from "./overview.ts";
 import { mergeRecords } from "./records.ts";
 import { mergeRoute, mergeRoutes, routesQuery } from "./routes.ts";
@@ -219,4 +220,19 @@ test("the newest request with an id is explained, wherever it was, and all of th
   assert.deepEqual([newest?.record.pod, newest?.record.time, newest?.alike], ["b", `${DAY}:03.000Z`, 4]);
   assert.equal(newestExplanation([at("a", 1), at("d")])?.alike, undefined);
   assert.equal(newestExplanation([at("d")]), undefined);
+});
+
+test("log levels that differ between replicas are unknown, and their filters are all named", () => {
+  const levels = (filter: string, level: "info" | "debug", own: boolean) => ({
+    filters: [filter],
+    level: "info" as const,
+    modules: [{ name: "proxy", level, own }],
+  });
+  const [one, two] = [levels("info", "info", false), levels("info,proxy=debug", "debug", true)];
+  assert.deepEqual(mergeLogLevels([one, one]), one);
+  assert.deepEqual(mergeLogLevels([one, two]), {
+    filters: ["info", "info,proxy=debug"],
+    level: "info",
+    modules: [{ name: "proxy", level: null, own: true }],
+  });
 });
