@@ -47,14 +47,10 @@ export class ConfigReference {
     const name = refName(definition);
     const { description: _description, ...schema } = name === undefined ? definition : this.#definition(name);
     if (Object.keys(schema.properties ?? {}).length === 0 && schema.type === "object") return "It has no fields.\n";
-    if (schema.title !== undefined)
-      return `Its value is a ${this.#type(schema, page)}.
-`;
+    if (schema.title !== undefined) return `Its value is a ${this.#type(schema, page)}.\n`;
     const sections = this.#sectionsOf(page);
     if (schema.type === "array")
-      return `Its value is a ${this.#type(schema, page)}.
-
-${this.#render(sections, page)}`;
+      return `Its value is a ${this.#type(schema, page)}.\n\n${this.#render(sections, page)}`;
     return this.#render([{ title: kind, schema }, ...sections], page);
   }
 
