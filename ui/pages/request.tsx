@@ -42,7 +42,7 @@ export function Request({ rest: id }: PageProps): VNode {
   const trace = traceOf(record.id);
   return (
     <article>
-      <Headline record={record} />
+      <Headline record={record} isTraced={trace !== undefined} />
       <Times record={record} />
       {alike > 1 ? (
         <p>
@@ -72,8 +72,14 @@ export function Request({ rest: id }: PageProps): VNode {
   );
 }
 
+interface HeadlineProps {
+  readonly record: RequestRecord;
+  /** Its trace is shown, which can be saved with more than a record has. */
+  readonly isTraced: boolean;
+}
+
 /** What happened in one sentence: the request, how it ended, and what decided. */
-function Headline({ record }: { readonly record: RequestRecord }): VNode {
+function Headline({ record, isTraced }: HeadlineProps): VNode {
   const { route, duration } = record;
   const decided = decidedBy(record);
   const curl = curlOf(record);
@@ -95,7 +101,12 @@ function Headline({ record }: { readonly record: RequestRecord }): VNode {
       </p>
       <p>
         <Copy name="Copy link" text={location.href} />{" "}
-        {curl === undefined ? null : <Copy name="Copy as curl" text={curl} />} <SaveAs what={{ id: keyOf(record) }} />
+        {isTraced ? null : (
+          <>
+            {curl === undefined ? null : <Copy name="Copy as curl" text={curl} />}{" "}
+            <SaveAs what={{ id: keyOf(record) }} />
+          </>
+        )}
       </p>
       <p class="links">
         {whatIf === undefined ? null : <a href={whatIf}>What if…</a>}

@@ -40,6 +40,13 @@ test("from a request to a trace of the next like it, with all that happened", as
   const page = await open(t, `${gateway.url("admin")}/ui/#/r/first`);
   if (page === undefined) return;
   await shows(page, "What decided");
+  const press = (name: string): Promise<unknown> =>
+    page.evaluate(`[...document.querySelectorAll('button')].find((b) => b.textContent === '${name}').click()`);
+  await page.evaluate(
+    "{ const make = URL.createObjectURL; URL.createObjectURL = (blob) => (blob.text().then((text) => { window.saved = text; }), make.call(URL, blob)); }",
+  );
+  await press("Save as HAR");
+  await until(page, "window.saved?.includes('as recorded, without fields')");
   await page.evaluate(
     "[...document.querySelectorAll('a')].find((a) => a.textContent === 'Trace the next like this').click()",
   );
@@ -69,14 +76,9 @@ test("from a request to a trace of the next like it, with all that happened", as
   // The body was compressed.
   await shows(page, `"said": "${EVIL}"`);
   assert.equal(await page.evaluate("document.title"), "tracegate");
-  const press = (name: string): Promise<unknown> =>
-    page.evaluate(`[...document.querySelectorAll('button')].find((b) => b.textContent === '${name}').click()`);
   // Chromium lets no page of a test into the clipboard, so the command is shown.
   await press("Copy as curl");
   await shows(page, `SECRET_AUTHORIZATION:?`);
-  await page.evaluate(
-    "{ const make = URL.createObjectURL; URL.createObjectURL = (blob) => (blob.text().then((text) => { window.saved = text; }), make.call(URL, blob)); }",
-  );
   await press("Save as trace.jsonl");
   await until(page, "window.saved?.endsWith('\\n')");
   const saved = String(await page.evaluate("window.saved"))
@@ -112,8 +114,6 @@ test("from a request to a trace of the next like it, with all that happened", as
   await openEvent("request_header_modifier");
   await until(page, "document.querySelector('.events ins')?.textContent === '+ x-shop: cart\\n'");
   await fits(page, 400, 2560);
-  await press("Save as HAR");
-  await until(page, "window.saved?.includes('as recorded')");
   assert.deepEqual(page.messages, []);
 });
 
