@@ -4,11 +4,11 @@ import type { Activation, Condition } from "../../cel/index.ts";
 import type { HttpRequest } from "../../http/message/message.ts";
 import type { Downstream } from "../../http/stream.ts";
 import { ShownVariables } from "../../telemetry/shown-variables.ts";
-import { Candidate } from "../../trace/candidate.ts";
 import { compileFilter, type TraceFilter } from "../../trace/filter.ts";
 import type { FollowerCounters } from "../../trace/follow-counters.ts";
 import { type FollowedBatch, Follower, type FollowFilter } from "../../trace/follower.ts";
 import type { TraceGate } from "../../trace/gate.ts";
+import { HeldTrace } from "../../trace/held-trace.ts";
 import type { RequestSecrets } from "../../trace/secrets.ts";
 import { tokenIn } from "../../trace/token.ts";
 import {
@@ -32,7 +32,7 @@ interface Watcher {
 }
 
 /** Requests whose routes are not known yet that may be those of watchers, at most: their events are held. */
-const MAX_CANDIDATES = 32;
+const MAX_HELD = 32;
 
 /** What chooses requests: a watcher, or a follower. */
 type Chooser = Pick<Watcher, "expression" | "options">;
@@ -50,7 +50,7 @@ export class Watchers {
   readonly #gate: TraceGate;
   readonly #send: (id: number, event: PostedEvent | undefined) => void;
   readonly #list: Watcher[] = [];
-  #candidates = 0;
+  #held = 0;
   readonly #followers = new Map<number, { readonly slot: number; readonly follower: Follower }>();
 
   /** `send` carries an event of watcher `id` to its reader; undefined ends the trace. */
@@ -124,22 +124,28 @@ export class Watchers {
       return expression.matches(options.reveal ? view : new ShownVariables(view, secretsOf()), passBy);
     };
     const taken = this.#take(from.traceToken, start, matches);
-    return this.#withFollowers(taken.length > 0 ? taken : this.#candidatesFor(start, matches), start, matches);
+    return this.#withFollowers(taken.length > 0 ? taken : this.#heldFor(start, matches), start, matches);
   }
 
-  /** The request for watchers that wait for one of a route, which is chosen later. */
-  #candidatesFor(start: number, matches: Choice): readonly TraceSink[] {
+  /** Sinks for watchers that wait for a request of a route, which is chosen later; one of them at most takes this one. */
+  #heldFor(start: number, matches: Choice): readonly TraceSink[] {
+    let isTaken = false;
+    const take = (id: number, slot: number): boolean => {
+      // The slot may be another watcher's by now.
+      if (isTaken || !this.#list.some((each) => each.id === id)) return false;
+      isTaken = this.#gate.claim(slot);
+      return isTaken;
+    };
     return this.#list.flatMap(({ id, slot, route, expression, options }) => {
-      if (route === undefined || this.#candidates >= MAX_CANDIDATES) return [];
+      if (route === undefined || this.#held >= MAX_HELD) return [];
       if (!this.#gate.waits(slot) || !matches({ expression, options })) return [];
-      this.#candidates++;
-      return new Candidate(options, start, {
+      this.#held++;
+      return new HeldTrace(options, start, {
         route,
-        // Its slot may be another one's by now.
-        take: () => this.#list.some((each) => each.id === id) && this.#gate.claim(slot),
+        take: () => take(id, slot),
         send: (event) => this.#send(id, event),
         onDecided: () => {
-          this.#candidates--;
+          this.#held--;
         },
       });
     });

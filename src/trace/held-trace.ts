@@ -2,7 +2,7 @@ import type { ExpressionResult, Severity, TraceMessage } from "./events.ts";
 import { isCalled } from "./route-names.ts";
 import { type PostedEvent, type TraceOptions, Tracer, type TraceSink } from "./tracer.ts";
 
-/** What a candidate may do for its watcher. */
+/** The watcher that the request may be for. */
 interface Claim {
   /** The route that the watcher waits for, as in `isCalled`. */
   readonly route: string;
@@ -15,10 +15,10 @@ interface Claim {
 }
 
 /**
- * A request that may be the one that a watcher waits for: its events are held until its route is known. Then it takes the watcher and sends them, and all
- * that follow, or drops them.
+ * The events of a request that may be the one that a watcher waits for: they are held until its route is known. Then they go to the watcher's reader, as
+ * all that follow, or are dropped.
  */
-export class Candidate implements TraceSink {
+export class HeldTrace implements TraceSink {
   readonly snapshots = true;
   readonly #claim: Claim;
   readonly #tracer: Tracer;
