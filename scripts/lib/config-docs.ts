@@ -47,7 +47,7 @@ export class ConfigReference {
     const name = refName(definition);
     const { description: _description, ...schema } = name === undefined ? definition : this.#definition(name);
     if (Object.keys(schema.properties ?? {}).length === 0 && schema.type === "object") return "It has no fields.\n";
-    if (schema.type === "integer") return `Its value is a ${this.#type(schema, page)}.\n`;
+    if (schema.title !== undefined) return `Its value is a ${this.#type(schema, page)}.\n`;
     return this.#render([{ title: kind, schema }, ...this.#sectionsOf(page)], page);
   }
 
@@ -184,6 +184,9 @@ export class ConfigReference {
         ? this.#link(name, page)
         : this.#type(definition, page);
     }
+    // A size: the bounds of its number are those of its texts too.
+    if (schema.anyOf !== undefined && schema.title !== undefined)
+      return schema.title + schema.anyOf.map(range).join("");
     if (schema.anyOf !== undefined)
       return [...new Set(schema.anyOf.map((each) => this.#type(each, page, section)))].join(" or ");
     if (schema.enum !== undefined) return schema.enum.map((value) => `\`${String(value)}\``).join(", ");

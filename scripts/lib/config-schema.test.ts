@@ -108,6 +108,25 @@ test("a shape that several fields have is described once, and each field keeps i
   }
 });
 
+test("every number of bytes can be written with a unit", () => {
+  const plain: string[] = [];
+  const sizes: string[] = [];
+  const visit = (schema: JsonSchema, field: string): void => {
+    const { type, title, description = "", properties = {}, items, anyOf = [] } = schema;
+    if (title === "size") {
+      sizes.push(field);
+      return;
+    }
+    if (type === "integer" && /\bbytes?\b|(?:Size|Bytes)$/i.test(`${description} ${field}`)) plain.push(field);
+    for (const [name, each] of Object.entries(properties)) visit(each, name);
+    for (const each of items === undefined ? anyOf : [...anyOf, items]) visit(each, field);
+  };
+  const { $defs = {}, ...file } = configJsonSchema();
+  for (const each of [file, ...Object.values($defs)]) visit(each, "");
+  assert.deepEqual(plain, ["poolMaxSize"], "connections");
+  assert.ok(sizes.includes("memoryLimit") && sizes.includes("maxHeadSize"), sizes.join(", "));
+});
+
 test("every field has a description", () => {
   const schema = configJsonSchema();
   const mute: string[] = [];

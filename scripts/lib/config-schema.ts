@@ -106,6 +106,7 @@ const NAMES: Readonly<Record<string, string>> = {
   ".clientSampling": "Sampling",
   "BackendTunnelPolicy.key": "FixedCredential",
   "ClientAuth.signingKey": "SigningKey",
+  "BufferPolicy.maxBytes": "Size",
   "CredentialTarget.cookie": "CookieLocation",
   "CredentialTarget.header": "HeaderLocation",
   "ExtAuthzPolicy.failureMode": "FailureMode",

@@ -22,6 +22,12 @@ const KEYWORDS = new Set([
   "x-kubernetes-list-map-keys",
 ]);
 
+/** The one form in which the API server permits a choice of types. */
+const INT_OR_STRING: Node = {
+  anyOf: [{ type: "integer" }, { type: "string" }],
+  "x-kubernetes-int-or-string": true,
+};
+
 /** Fields that the API server cannot check, by the reason. The controller reports their mistakes in statuses. */
 const OPAQUE: Readonly<Record<string, RegExp>> = {
   "a text, or an object that refers to one":
@@ -54,9 +60,12 @@ function visit(node: Node, path: string, check: (node: Node, path: string) => vo
 for (const kind of CUSTOM_KINDS) {
   test(`${kind} has a structural schema`, () => {
     visit(schemaOf(kind), kind, (node, path) => {
-      for (const keyword of Object.keys(node)) assert.ok(KEYWORDS.has(keyword), `${path}: ${keyword}`);
+      const { anyOf, "x-kubernetes-int-or-string": intOrString, ...others } = node;
+      if (anyOf !== undefined || intOrString !== undefined)
+        assert.deepEqual({ anyOf, "x-kubernetes-int-or-string": intOrString }, INT_OR_STRING, path);
+      for (const keyword of Object.keys(others)) assert.ok(KEYWORDS.has(keyword), `${path}: ${keyword}`);
       const opaque = node["x-kubernetes-preserve-unknown-fields"] === true;
-      assert.ok(typeof node.type === "string" || opaque, `${path} has no type`);
+      assert.ok(typeof node.type === "string" || intOrString === true || opaque, `${path} has no type`);
       assert.ok(node.properties === undefined || node.additionalProperties === undefined, `${path} has both`);
       assert.ok(node.type !== "array" || node.items !== undefined, `${path} has no items`);
       const fields = Object.keys((node.properties ?? {}) as Node);
@@ -83,7 +92,7 @@ for (const kind of CUSTOM_KINDS) {
       for (const { rule } of rules)
         for (const [, field = ""] of rule.matchAll(/\bself\.(\w+)/g))
           assert.ok(
-            fields[field]?.type !== undefined,
+            fields[field]?.type !== undefined || fields[field]?.["x-kubernetes-int-or-string"] === true,
             `${path}: ${field} has no type, so that ${rule} does not compile`,
           );
     });

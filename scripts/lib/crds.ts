@@ -142,7 +142,7 @@ function policySpec(): Structural {
   const traffic = kindsSchema(TRAFFIC_KINDS);
   // Rules do not see fields of several types; the controller reports those.
   const postRouting = TRAFFIC_KINDS.filter(
-    (kind) => !PRE_ROUTING_KINDS.includes(kind) && traffic[kind]?.type !== undefined,
+    (kind) => !PRE_ROUTING_KINDS.includes(kind) && traffic[kind]?.["x-kubernetes-preserve-unknown-fields"] !== true,
   );
   const phase: Structural = { ...structural(jsonOf(trafficPhase)), default: "PostRouting" };
   return {

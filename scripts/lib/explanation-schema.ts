@@ -1,3 +1,4 @@
+import type { Lack } from "../../src/rehearsal/choices.ts";
 import type { ExplainedOutcome, Explanation } from "../../src/rehearsal/explanation.ts";
 import type { Step } from "../../src/trace/steps.ts";
 import { formatSchema, type JsonSchema } from "./config-schema.ts";
@@ -63,11 +64,34 @@ export const step: Docs<Step> = {
   },
 };
 
+const SUPPLIES: Words<NonNullable<Lack["supply"]>["kind"]> = {
+  field: true,
+  parameter: true,
+  url: true,
+  body: true,
+  source: true,
+  assumption: true,
+  request: true,
+  record: true,
+  trace: true,
+  setting: true,
+};
+
+const lack: Docs<Lack> = {
+  what: { schema: text, text: "for people" },
+  supply: {
+    schema: { type: "object", properties: { kind: { enum: Object.keys(SUPPLIES) } }, required: ["kind"] },
+    text: "what would make it known, with the name of the field, parameter or assumption",
+    optional: true,
+  },
+  choice: { schema: text, text: "the choice in given that is made because of it", optional: true },
+};
+
 const outcome: Docs<ExplainedOutcome> = {
   given: { schema: data, text: "what was assumed, and what was chosen because it is not known" },
   share: { schema: { type: "number" }, text: "share of requests that get this outcome, by the weights of backends" },
   needs: {
-    schema: { type: "array", items: data },
+    schema: { type: "array", items: objectOf(lack) },
     text: "what is not known, though the outcome depends on it",
     optional: true,
   },

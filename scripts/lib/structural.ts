@@ -25,7 +25,9 @@ export interface Structural {
   readonly required?: readonly string[];
   readonly items?: Structural;
   readonly additionalProperties?: Structural;
+  readonly anyOf?: readonly Structural[];
   readonly "x-kubernetes-preserve-unknown-fields"?: true;
+  readonly "x-kubernetes-int-or-string"?: true;
   readonly "x-kubernetes-validations"?: readonly Rule[];
 }
 
@@ -61,12 +63,22 @@ function chosen(choices: readonly JsonSchema[]): Structural {
   const parts = choices.map(single);
   const types = new Set(parts.map(({ type }) => type));
   const [type] = types;
+  if (types.size === 2 && types.has("integer") && types.has("string")) return intOrString(parts);
   // Kubernetes has no choice between a list and an object; with `ANYTHING`, the API server would keep unknown fields.
   if (types.size === 2 && types.has("array") && types.has("object")) return parts.find(isList) ?? ANYTHING;
   if (types.size > 1 || type === undefined) return ANYTHING;
   if (type === "object") return anyObject(parts);
   const enums = parts.flatMap((part) => part.enum ?? []);
   return parts.every((part) => part.enum !== undefined) ? { type, enum: [...new Set(enums)] } : { type };
+}
+
+/** Bounds apply to numbers only, a pattern to texts only. */
+function intOrString(parts: readonly Structural[]): Structural {
+  const rest = parts.map(({ type: _type, description: _description, ...others }) => others);
+  return Object.assign(
+    { anyOf: [{ type: "integer" }, { type: "string" }], "x-kubernetes-int-or-string": true },
+    ...rest,
+  );
 }
 
 function isList({ type }: Structural): boolean {

@@ -33,6 +33,23 @@ export function parseDuration(text: string): Milliseconds | undefined {
   return text.length === 0 ? undefined : ms(total);
 }
 
+const WORDS: readonly (readonly [RegExp, string])[] = [
+  [/^(?:ms|msecs?|millis|milliseconds?)$/i, "ms"],
+  [/^(?:s|secs?|seconds?)$/i, "s"],
+  [/^(?:m|mins?|minutes?)$/i, "m"],
+  [/^(?:h|hrs?|hours?)$/i, "h"],
+];
+
+/** What a text that is not a duration probably means: `10s` for `10 seconds`, `48h` for `2d`; `undefined` if that is unclear. */
+export function intendedDuration(text: string): string | undefined {
+  const [, number = "", word = ""] = /^(\d+(?:\.\d+)?)\s*([a-z]*)$/i.exec(text) ?? [];
+  if (number === "") return undefined;
+  if (word === "") return `${number}s`;
+  if (/^(?:d|days?)$/i.test(word)) return `${Number(number) * 24}h`;
+  const unit = WORDS.find(([pattern]) => pattern.test(word))?.[1];
+  return unit && number + unit;
+}
+
 /**
  * Milliseconds as Go writes durations, which dumps show and `parseDuration` reads: `500ms`, `5s`, `3m0s`, `1h0m0s`. The
  * largest unit decides which smaller ones follow; nothing is finer than a nanosecond.

@@ -25,8 +25,9 @@ export type { EvaluationObserver, InputValue, Observation, PartValue, Unknowns }
 export { CelError, UnknownVariableError } from "./syntax/cel-error.ts";
 export { Budget, type StepAccount } from "./values/budget.ts";
 export { toBytes, toJson, toText } from "./values/convert.ts";
-export { type Failure, type Need, unknown } from "./values/failure.ts";
+export { type Failure, unknown } from "./values/failure.ts";
 export { headerText } from "./values/headers.ts";
 export { held } from "./values/held.ts";
+export type { Need, Supply } from "./values/need.ts";
 export { CelDuration, CelSecret, CelTimestamp, type CelValue } from "./values/types.ts";
 export { isScope, SCOPES, type Scope } from "./variables/scopes.ts";

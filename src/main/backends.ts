@@ -1,4 +1,11 @@
-import type { BackendsAnswer, BackendsQuery, BackendView, EndpointView, Shortened } from "../admin/plane/backends.ts";
+import {
+  type BackendsAnswer,
+  type BackendsQuery,
+  type BackendView,
+  type EndpointView,
+  isFailing,
+  type Shortened,
+} from "../admin/plane/backends.ts";
 import { type Locate, withPlace } from "../base/origin.ts";
 import { backendName } from "../ir/backend-name.ts";
 import type { Ir } from "../ir/ir.ts";
@@ -195,10 +202,6 @@ function nameView({ ageMs, ...name }: KnownName): NonNullable<EndpointView["name
 
 function failingFirst(endpoints: readonly EntryEndpoint[]): readonly EntryEndpoint[] {
   return endpoints.toSorted((a, b) => Number(isFailing(b.view)) - Number(isFailing(a.view)));
-}
-
-function isFailing({ state }: EndpointView): boolean {
-  return state === "evicted" || state === "unhealthy" || state === "notReady";
 }
 
 function workloadOf({ workload, rank }: SeenWorkload): NonNullable<EndpointView["workload"]> {

@@ -1,8 +1,9 @@
 /** What `tracegate check` prints: problems, and the verdicts on cases, as a test run does or as JUnit's XML. */
 import { counted } from "../base/counted.ts";
+import type { Supply } from "../cel/index.ts";
 import type { CheckReport } from "../config/check.ts";
 import type { Impact } from "../impact/impact.ts";
-import { ASSUMPTIONS, isAssumption, textOf, withoutPlace } from "../rehearsal/assumptions.ts";
+import { ASSUMPTIONS, alternatives, isAssumption, textOf, withoutPlace } from "../rehearsal/assumptions.ts";
 import type { Failure, Verdict } from "../rehearsal/cases/run-cases.ts";
 import { givenText } from "../report/given-text.ts";
 import { stepLines } from "../report/step-lines.ts";
@@ -141,7 +142,10 @@ function reasons({ failures, open, needs, problem }: Verdict): string[] {
     ...[...open].flatMap(([name, values]) =>
       isAssumption(withoutPlace(name)) ? `it depends on ${name}, so write assume: ${waysOf(name, values)}` : [],
     ),
-    ...(isCertain ? [] : needs).map(({ what, supply }) => `it depends on what is not known: ${what}; ${supply}`),
+    ...(isCertain ? [] : needs).map(
+      ({ what, supply }) =>
+        `it depends on what is not known: ${[what, ...(supply === undefined ? [] : [inCase(supply)])].join("; ")}`,
+    ),
   ];
   return [
     ...(problem === undefined ? [] : [problem.message]),
@@ -160,6 +164,28 @@ function failureLines({ given, differences, why }: Failure, open: readonly strin
 }
 
 /** How a case assumes something: `{extAuthz: allow}`, or what else is possible. */
+/** What to write in a case so that something becomes known. */
+function inCase(supply: Supply): string {
+  switch (supply.kind) {
+    case "field":
+      return `write request: {headers: {${supply.name ?? "name"}: …}}`;
+    case "parameter":
+      return `write request: {url: …?${supply.name ?? "name"}=…}`;
+    case "url":
+      return "write request: {url: …} with them";
+    case "body":
+    case "source":
+      return `write request: {${supply.kind}: …}`;
+    case "assumption":
+      return `write assume: ${alternatives(supply.examples.map((value) => `{${supply.name}: ${value}}`))}`;
+    case "request":
+    case "record":
+    case "trace":
+    case "setting":
+      return "a case cannot say it";
+  }
+}
+
 function waysOf(name: string, values: readonly unknown[]): string {
   const what = withoutPlace(name);
   const ways = isAssumption(what) && what !== "backend" ? ASSUMPTIONS[what].values : values.map(textOf);

@@ -167,6 +167,7 @@ test("what is not known: outcomes that agree pass, others say what to assume", a
     { name: "agree in what is wrong", request: request("/asks"), expect: { route: "all" } },
     { name: "assumed in vain", request: request("/a"), assume: { extAuthz: "deny" }, expect: { status: 200 } },
     { name: "no such port", request: { url: "http://shop.test:1/" }, expect: { status: 200 } },
+    { name: "redacted", request: request("/admin", { "x-user": "<redacted>" }), expect: { status: 200 } },
   ]);
   assert.equal(code, 1);
   const lines = stdout.split("\n").map((line) => line.trim());
@@ -185,7 +186,11 @@ test("what is not known: outcomes that agree pass, others say what to assume", a
   );
   assert.ok(lines.includes("✗ assumed in vain  cases.yaml:33:7"), stdout);
   assert.match(after("no such port")[0] ?? "", /no bind for http on port 1; write http:\/\/shop\.test:8080$/);
-  assert.equal(lines.at(-2), "6 cases: 2 passed, 4 failed");
+  assert.equal(
+    after("redacted")[0],
+    "it depends on what is not known: the field x-user; write request: {headers: {x-user: …}}",
+  );
+  assert.equal(lines.at(-2), "7 cases: 2 passed, 5 failed");
 });
 
 test("a case with too many outcomes to try them all has a result, and says what to assume", async () => {

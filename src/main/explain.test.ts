@@ -168,7 +168,7 @@ test("policies of one kind in several phases, and in shadow, are choices of thei
   const hint = async (...assume: string[]) => (JSON.parse((await run(...assume)).stderr) as Refused).error.hint;
   assert.equal(
     await hint("extAuthz@gateway=deny"),
-    "write --assume extAuthz@shadow=allow or extAuthz@route=allow or extAuthz@backend=allow or extAuthz@shadow=deny or extAuthz@route=deny or extAuthz@backend=deny",
+    "write --assume extAuthz@shadow=allow, extAuthz@route=allow, extAuthz@backend=allow, extAuthz@shadow=deny, extAuthz@route=deny or extAuthz@backend=deny",
   );
   assert.match(await hint("extAuthz@gateway=deny", "extAuthz=allow"), /^leave out --assume extAuthz@gateway=deny, /);
 });
@@ -346,7 +346,7 @@ test("routes that delegate, step by step: the group, its routes, and a choice of
   const wrong = await run("--assume", "backend=three.test:80");
   assert.equal(
     wrong.stderr,
-    "tracegate: the route has no backend three.test:80\nTry: write --assume backend@default/outer=a or backend@default/end=one.test:80 or backend@default/outer=b or backend@default/end=two.test:80\n",
+    "tracegate: the route has no backend three.test:80\nTry: write --assume backend@default/outer=a, backend@default/end=one.test:80, backend@default/outer=b or backend@default/end=two.test:80\n",
   );
   // Where the name says which choice is meant, only its values are of use.
   assert.equal(
@@ -356,7 +356,7 @@ test("routes that delegate, step by step: the group, its routes, and a choice of
   const other = await run("--assume", "backend@default/inner=a");
   assert.match(
     other.stderr,
-    /^tracegate: nothing depends on backend@default\/inner=a\nTry: write --assume backend@default\/outer=a or /,
+    /^tracegate: nothing depends on backend@default\/inner=a\nTry: write --assume backend@default\/outer=a, /,
   );
   const cases = join(folder, "group-cases.yaml");
   const request = { url: "http://a/" };
@@ -519,7 +519,7 @@ test("a client's certificate can be assumed without its key", { skip: noOpenssl 
   assert.match(rejected, /→ refused · .* certificate was rejected: UNABLE_TO_GET_ISSUER_CERT_LOCALLY\n/);
   assert.match(await of(billing.keyFile), /has no certificate\nTry: write the path of a file/);
   const noKey =
-    "tracegate: the client's certificate has no private key\nTry: add its key, or assume clientCertificate=FILE";
+    "tracegate: the client's certificate has no private key\nTry: add its key, or assume clientCertificate, which needs none";
   assert.ok((await of("", "--cert", billing.certFile)).startsWith(noKey));
   const cases = join(folder, "mtls-cases.yaml");
   const request = { url: "https://a.test/" };
@@ -710,7 +710,7 @@ const mistakes: readonly [args: readonly string[], words: readonly string[], err
     [],
     ["tcp://a:8080", "-H", "x: y"],
     "a connection of tcp has neither a method nor header fields",
-    "write tcp://a:8080, with -d for bytes that the client sends",
+    "write tcp://a:8080, and bytes that the client sends as the body",
   ],
   [["--source", "x"], ["http://a/"], "x is not an IP address", "write an address such as 192.0.2.7"],
 ];

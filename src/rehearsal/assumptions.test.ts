@@ -45,14 +45,10 @@ test("a mistake says what can be written", () => {
   const mistakes: readonly [text: string, message: string, hint: RegExp][] = [
     ["extauthz=deny", 'nothing can be assumed about "extauthz"', /^write extAuthz$/],
     ["weather=fine", 'nothing can be assumed about "weather"', /^write one of response, endpoints, .*, random$/],
-    [
-      "remoteRateLimit=no",
-      'remoteRateLimit cannot be "no"',
-      /^write --assume remoteRateLimit=under or remoteRateLimit=over$/,
-    ],
-    ["jwt=[]", 'jwt cannot be "[]"', /^write --assume 'jwt=\{"sub":"a"\}', jwt=valid or jwt=invalid$/],
-    ["time=noon", 'time cannot be "noon"', /^write --assume time=2026-01-31T12:00:00Z$/],
-    ["random", 'random cannot be ""', /^write --assume random=0.5$/],
+    ["remoteRateLimit=no", 'remoteRateLimit cannot be "no"', /^assume remoteRateLimit=under or remoteRateLimit=over$/],
+    ["jwt=[]", 'jwt cannot be "[]"', /^assume jwt=\{"sub":"a"\}, jwt=valid or jwt=invalid$/],
+    ["time=noon", 'time cannot be "noon"', /^assume time=2026-01-31T12:00:00Z$/],
+    ["random", 'random cannot be ""', /^assume random=0.5$/],
   ];
   for (const [text, message, hint] of mistakes)
     assert.throws(

@@ -5,11 +5,12 @@
  */
 import { type Fields, isObject, jsonOf } from "../base/fields.ts";
 import { suggest } from "../base/suggest.ts";
+import type { Supply } from "../cel/index.ts";
 import { isShadowable } from "../policies/contract/shadow.ts";
 import { REQUEST_ORDER } from "../policies/order.ts";
 import type { RequestPolicyKind } from "../policies/policy-set.ts";
 import { certificatesIn } from "../tls/assumed-certificate.ts";
-import { BadFacts } from "./facts.ts";
+import { BadFacts, type Way } from "./facts.ts";
 
 /** A response that a backend or service is assumed to send. */
 export interface AssumedResponse {
@@ -178,10 +179,10 @@ export function readAssumptions(values: Fields): Assumptions {
     const assumed = readValue(name, value);
     if (assumed === undefined) {
       const text = typeof value === "string" ? value : JSON.stringify(value);
-      const ways = ASSUMPTIONS[name].values.map((each) => [name, each] as const);
+      const ways = waysOf(name);
       // It may have a private key.
       const shown = text.includes("-----BEGIN ") ? "this text" : JSON.stringify(text);
-      throw new BadFacts(`${name} cannot be ${shown}`, supplyOf(name), { assume: written, ways });
+      throw new BadFacts(`${name} cannot be ${shown}`, `assume ${orOf(ways)}`, { assume: written, ways });
     }
     return [written, assumed] as const;
   });
@@ -226,24 +227,23 @@ export function checkUse(assumed: Assumptions, outcomes: readonly Decided[]): vo
   ]);
   for (const [name, value] of Object.entries(assumed)) {
     if (given.some(([other, used]) => other === name && used === value)) continue;
-    const text = assumption(name, textOf(value));
+    const text = `${name}=${textOf(value)}`;
     const own = given.filter(([other]) => other === name);
     const same =
       own.length > 0
         ? own
         : given.filter(([other]) => withoutPlace(other) === withoutPlace(name) && !(other in assumed));
     const ways = same.map(([other, used]) => [other, textOf(used)] as const);
-    const about = { assume: name, ways };
     if (ways.length === 0)
       throw new BadFacts(
         `nothing depends on the assumption ${name}`,
-        `leave out --assume ${text}, or check which route the request gets`,
-        about,
+        `leave out ${text}, or check which route the request gets`,
+        { assume: name, value: textOf(value), ways },
       );
     const isRoute = withoutPlace(name) === "backend" && (name === "backend" || own.length > 0);
     const what = isRoute ? `the route has no backend ${textOf(value)}` : `nothing depends on ${text}`;
-    const texts = new Set(ways.map(([other, used]) => assumption(other, used)));
-    throw new BadFacts(what, `write --assume ${[...texts].join(" or ")}`, about);
+    const distinct = [...new Map(ways.map((way) => [way.join("="), way])).values()];
+    throw new BadFacts(what, `assume ${orOf(distinct)}`, { assume: name, ways: distinct });
   }
 }
 
@@ -266,17 +266,24 @@ export function textOf(value: unknown): string {
   return typeof value === "string" ? value : JSON.stringify(value);
 }
 
-/** How to assume something: `write --assume extAuthz=allow, extAuthz=deny or …`. */
-export function supplyOf(name: AssumptionName): string {
-  const ways = ASSUMPTIONS[name].values.map((value) => assumption(name, value));
-  const last = ways.pop() ?? "";
-  return `write --assume ${ways.length === 0 ? last : `${ways.join(", ")} or ${last}`}`;
+/** What can be assumed about something, as it is written. */
+function waysOf(name: AssumptionName): Way[] {
+  return ASSUMPTIONS[name].values.map((each) => [name, each]);
 }
 
-/** As a shell takes it. */
-function assumption(name: string, value: string): string {
-  const text = `${name}=${value}`;
-  return /^[\w=.:@/#-]+$/.test(text) ? text : `'${text}'`;
+function orOf(ways: readonly Way[]): string {
+  return alternatives(ways.map((way) => way.join("=")));
+}
+
+/** `extAuthz=allow, extAuthz=deny or …` */
+export function alternatives(texts: readonly string[]): string {
+  const last = texts.at(-1) ?? "";
+  return texts.length < 2 ? last : `${texts.slice(0, -1).join(", ")} or ${last}`;
+}
+
+/** What would make something known that can be assumed. */
+export function supplyOf(name: AssumptionName): Supply {
+  return { kind: "assumption", name, examples: ASSUMPTIONS[name].values };
 }
 
 /** Whether a text is read as JSON: `backend` and `body` are texts, whatever they look like. */

@@ -97,7 +97,7 @@ interface SilentBind {
 
 /** Milliseconds for the policies of one request. */
 const LONGEST_MS = 30_000;
-const BODY_LENGTH: Need = { what: "the length of the body", supply: "samples have lengths that are announced" };
+const BODY_LENGTH: Need = { what: "the length of the body" };
 const NO_CERTIFICATE = "no client certificate";
 
 /** The call to a backend, which ends before anything is sent. */
@@ -265,7 +265,7 @@ export class Decider {
     if (clientValidation !== undefined) this.#unknowns.lacksCertificate();
     if (clientValidation !== undefined && terminator?.admitsAll === false) {
       const digest = createHash("sha256").update(clientValidation).digest("hex").slice(0, 8);
-      const need = { what: "the client's certificate", supply: "" };
+      const need = { what: "the client's certificate" };
       if (!this.#choices.condition(`clientCertificate ${digest}`, [need])) return NO_CERTIFICATE;
     }
     return { serverName, protocol: version === "2" ? "h2" : "http/1.1", clientValidation, client: undefined };

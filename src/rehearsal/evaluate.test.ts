@@ -108,8 +108,8 @@ test("what is not known has no value, and how to supply it is said", () => {
   const unknown = ask('jwt.sub == "a" && request.path == "/"');
   assert.equal(unknown.value, undefined);
   assert.deepEqual(unknown.needs, [
-    { what: "the variable jwt", supply: `write --assume 'jwt={"sub":"a"}'` },
-    { what: "the request", supply: "write one, or name a recorded one by its id" },
+    { what: "the variable jwt", supply: { kind: "assumption", name: "jwt", examples: ['{"sub":"a"}'] } },
+    { what: "the request", supply: { kind: "request" } },
   ]);
   assert.equal(ask('jwt.sub == "a" && request.path == "/"', { request: POST }).value, false, "whatever the token says");
   const assume = { jwt: { sub: "a" }, response: { status: 503, headers: { "retry-after": "1" } } };
@@ -127,10 +127,10 @@ test("a recorded request: what its record has, and what is supplied besides", ()
   assert.deepEqual(parts('duration > duration("5ms")', { scope: "record", id: "0-7" }), { duration: "0.012s" });
   assert.equal(ask('request.path == "/cart"', { id: "0-7" }).value, true);
   assert.deepEqual(ask('request.headers["x-role"]', { id: "0-7" }).needs, [
-    { what: "the field x-role", supply: "write -H 'x-role: …' with its value" },
+    { what: "the field x-role", supply: { kind: "field", name: "x-role" } },
   ]);
   assert.equal(ask('request.headers["x-role"]', { id: "0-7", request: { headers: { "x-role": "dev" } } }).value, "dev");
-  assert.deepEqual(ask("route", { scope: "record" }).needs?.[0]?.supply, "name a recorded request by its id");
+  assert.deepEqual(ask("route", { scope: "record" }).needs?.[0]?.supply, { kind: "record" });
 });
 
 test("a mistake has its place and what was probably meant; a failure has its reason", () => {

@@ -188,7 +188,10 @@ function factsOfQuestion(
   const protocol = parts.request?.scheme === "https" ? "tls" : "http";
   const facts = factsOf({ record, ...about }, { protocol, port: 80 });
   if (facts === undefined)
-    throw new BadFacts(`the record ${about.id} has no whole request`, 'write {"scope": "record"}, or another request');
+    throw new BadFacts(
+      `the record ${about.id} has no whole request`,
+      "evaluate it in the scope record, or for another request",
+    );
   return facts;
 }
 
@@ -221,12 +224,13 @@ class UnknownVariables implements Unknowns {
 
 function needOf(variable: string, scope: Scope): Need {
   const what = `the variable ${variable}`;
-  if (variable === "request" || variable === "source")
-    return { what: "the request", supply: "write one, or name a recorded one by its id" };
+  if (variable === "request" || variable === "source") return { what: "the request", supply: { kind: "request" } };
   const [name] = ASSUMED[variable] ?? [];
-  if (name !== undefined) return { what, supply: `write --assume '${name}=${ASSUMPTIONS[name].values[0]}'` };
-  if (scope === "record") return { what, supply: "name a recorded request by its id" };
-  return { what, supply: "look at it in a trace of the request" };
+  if (name !== undefined) {
+    return { what, supply: { kind: "assumption", name, examples: ASSUMPTIONS[name].values.slice(0, 1) } };
+  }
+  if (scope === "record") return { what, supply: { kind: "record" } };
+  return { what, supply: { kind: "trace" } };
 }
 
 function requestOf({ url, method, target, head, body, version }: RequestFacts): RequestParts {

@@ -43,8 +43,11 @@ export class BadFacts extends Error {
 export type BadPart =
   /** `header`: which of the header fields, from 0 on. */
   | { readonly request: string; readonly header?: number }
-  /** `ways`: what can be assumed instead, by name and value; none: nothing depends on it. Absent: the name is wrong. */
-  | { readonly assume: string; readonly ways?: readonly (readonly [name: string, value: string])[] };
+  /** `ways`: what can be assumed instead. None: nothing depends on it, whose value is then there. Absent: the name is wrong. */
+  | { readonly assume: string; readonly ways?: readonly Way[]; readonly value?: string };
+
+/** An assumption as it is written. */
+export type Way = readonly [name: string, value: string];
 
 /** A request as a user writes it. */
 export interface WrittenRequest {
@@ -133,7 +136,7 @@ function clientOf({ source = "127.0.0.1", version, certificate }: WrittenRequest
   if (certificate !== undefined && !/-----BEGIN [A-Z ]*PRIVATE KEY-----/.test(certificate))
     throw new BadFacts(
       "the client's certificate has no private key",
-      "add its key, or assume clientCertificate=FILE, which needs none",
+      "add its key, or assume clientCertificate, which needs none",
       { request: "certificate" },
     );
   // A name that clients ask for is not an address (RFC 6066, section 3).

@@ -69,7 +69,7 @@ test("a body that is announced but not there: an outcome for each result of a co
   assert.deepEqual(first?.needs, [
     {
       what: "the body of the request",
-      supply: "write -d BODY or --assume body=TEXT",
+      supply: { kind: "body" },
       choice: 'condition string(request.body) == "drop"',
     },
   ]);

@@ -166,7 +166,7 @@ export class UnknownFacts implements Unknowns, UnknownValues {
     const equal = this.#equal.get(field);
     if (type === "exact" && equal !== undefined) return equal === value;
     const wanted = JSON.stringify(isSecret ? this.#numbered(`${field} ${type} ${value}`) : value);
-    const need = of === "header" ? aboutField(name.toLowerCase()) : aboutParameter(name, this.#partly !== undefined);
+    const need = of === "header" ? aboutField(name.toLowerCase()) : aboutParameter(name);
     const fits = this.decide(type === "exact" ? `${field} == ${wanted}` : `${field}.matches(${wanted})`, [need]);
     if (fits && type === "exact") this.#equal.set(field, value);
     return fits;
@@ -251,7 +251,7 @@ const SOME_CHANCE: ReadonlyMap<string, CelValue> = new Map<string, CelValue>([
 ]);
 
 const NO_NEEDS: readonly Need[] = [];
-const BODY_OF_REQUEST: Need = { what: "the body of the request", supply: "write -d BODY or --assume body=TEXT" };
+const BODY_OF_REQUEST: Need = { what: "the body of the request", supply: { kind: "body" } };
 const BODY: readonly UnknownFact[] = ["body", "bodyPrefix"].map((name) => ({
   path: ["request", name],
   need: BODY_OF_REQUEST,
@@ -264,9 +264,12 @@ interface KnownClient {
 
 const ADDRESS: KnownClient = { address: true, certificate: true };
 const NO_ADDRESS: KnownClient = { address: false, certificate: true };
-const SAMPLED_ADDRESS: Need = { what: "the address of the client", supply: "set config.recorder.clientAddress" };
+const SAMPLED_ADDRESS: Need = {
+  what: "the address of the client",
+  supply: { kind: "setting", field: "config.recorder.clientAddress" },
+};
 const CERTIFICATE: Need = { what: "the client's certificate", supply: supplyOf("clientCertificate") };
-const TUNNEL: Need = { what: "the tunnel in which the client speaks", supply: "samples do not have it" };
+const TUNNEL: Need = { what: "the tunnel in which the client speaks" };
 
 /** What is not known of `source`, or of this field of it. Every client has an address, so its presence is known. */
 const KNOWN_FROM: ReadonlyMap<string, string> = new Map(Object.entries(SOURCE_FIELDS));
@@ -281,9 +284,9 @@ function needsOfSource(field: string | undefined, { address, certificate }: Know
   ];
 }
 
-const FIELDS: Need = { what: "the fields of the request", supply: "write -H 'name: value' for each" };
-const QUERY: Need = { what: "the query", supply: "write --url-query name=value for each parameter" };
-const SECRETS: Need = { what: "secrets in the target", supply: "write the URL with them" };
+const FIELDS: Need = { what: "the fields of the request", supply: { kind: "field" } };
+const QUERY: Need = { what: "the query", supply: { kind: "parameter" } };
+const SECRETS: Need = { what: "secrets in the target", supply: { kind: "url" } };
 const TIME: Need = { what: "the time of the request", supply: supplyOf("time") };
 const CHANCE: Need = { what: "chance", supply: supplyOf("random") };
 
@@ -292,24 +295,24 @@ function hiddenField(name: string): UnknownFact {
 }
 
 function aboutField(name: string): Need {
-  return { what: `the field ${name}`, supply: `write -H '${name}: …' with its value` };
+  return { what: `the field ${name}`, supply: { kind: "field", name } };
 }
 
-function aboutParameter(name: string, isPartly: boolean): Need {
-  const supply = isPartly ? `--url-query ${name}=…` : `?${name}=…`;
-  return { what: `the query parameter ${name}`, supply: `write ${supply} with its value` };
+function aboutParameter(name: string): Need {
+  return { what: `the query parameter ${name}`, supply: { kind: "parameter", name } };
 }
 
 function aboutSource(field = "address"): Need {
-  if (/^(raw)?(address|port)$/i.test(field)) return { what: "the client's address", supply: "write --source ADDRESS" };
+  if (/^(raw)?(address|port)$/i.test(field)) return { what: "the client's address", supply: { kind: "source" } };
   return CERTIFICATE;
 }
 
 function aboutClient(kind: CredentialKind): Need {
-  const [example] = ASSUMPTIONS[kind].values;
+  // That it is valid, which it is, says nothing about the client.
+  const examples = ASSUMPTIONS[kind].values.slice(0, 1);
   return {
     what: `what the credential for ${kind} says about the client`,
-    supply: `write --assume '${kind}=${example}'`,
+    supply: { kind: "assumption", name: kind, examples },
   };
 }
 

@@ -10,7 +10,7 @@ test("parts stand below the part that has them, in the order of the text", () =>
     { from: 24, to: 30, error: "not known: b" },
     { from: 24, to: 25, error: "not known: b" },
   ];
-  const shown = evaluatedLines(expression, { type: "bool", needs: [{ what: "b", supply: "" }], parts });
+  const shown = evaluatedLines(expression, { type: "bool", needs: [{ what: "b" }], parts });
   assert.deepEqual(
     shown.map(({ depth, text, value }) => `${"  ".repeat(depth)}${text} ${value}`),
     [

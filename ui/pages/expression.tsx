@@ -5,6 +5,7 @@ import { isScope, SCOPES, type Scope } from "../../src/cel/variables/scopes.ts";
 import { evaluatedLines } from "../../src/report/evaluated.ts";
 import { useAnswer } from "../answer.ts";
 import { addressWords, assumptionsIn, type Draft, draftOf, questionOf } from "../explain-question.ts";
+import { lackText } from "../lack-text.ts";
 import type { PageProps } from "../page.ts";
 import { ExpressionField } from "../parts/expression-field.tsx";
 import { HeaderRows } from "../parts/header-rows.tsx";
@@ -151,9 +152,9 @@ function Values({ bench, wrong }: ValuesProps): VNode {
             <pre>{message}</pre>
           </section>
         )}
-        {answer?.needs?.map(({ what, supply }) => (
-          <p key={what} class="warn">
-            not known: {what}; {supply}
+        {answer?.needs?.map((need) => (
+          <p key={need.what} class="warn">
+            not known: {lackText(need)}
           </p>
         ))}
       </div>

@@ -204,7 +204,7 @@ function Facts({ record }: { readonly record: RequestRecord }): VNode {
 }
 
 function Outcome({ outcome: { needs = [], steps, given } }: { readonly outcome: ExplainedOutcome }): VNode {
-  const lacks = [...new Set(needs.map(({ what, supply }) => `${what}: ${supply}`))];
+  const lacks = [...new Set(needs.map(({ what }) => what))];
   const follows = Object.entries(given).map(([name, value]) =>
     givenText(name, typeof value === "string" ? value : JSON.stringify(value)),
   );

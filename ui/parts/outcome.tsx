@@ -2,6 +2,7 @@ import type { VNode } from "preact";
 import type { ExplainedOutcome } from "../../src/rehearsal/explanation.ts";
 import { givenText } from "../../src/report/given-text.ts";
 import { shareText } from "../../src/report/recorded.ts";
+import { lackText } from "../lack-text.ts";
 import { StepTree } from "./step-tree.tsx";
 
 interface OutcomeProps {
@@ -15,7 +16,7 @@ const FACTS = ["listener", "route", "endpoint", "error"] as const;
 export function Outcome({ outcome, before }: OutcomeProps): VNode {
   const { given, share, status, refused, needs = [], steps } = outcome;
   const assumed = Object.entries(given).map(([name, value]) => givenText(name, valueText(value)));
-  const lacks = [...new Set(needs.map(({ what, supply }) => `${what}: ${supply}`))];
+  const lacks = [...new Set(needs.map(lackText))];
   const differs = (key: (typeof FACTS)[number] | "status"): string =>
     before !== undefined && before[key] !== outcome[key] ? "differs" : "";
   return (

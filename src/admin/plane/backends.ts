@@ -64,6 +64,11 @@ interface RouteView {
   readonly origin?: Origin;
 }
 
+/** Whether an endpoint gets no requests, although a route leads to it. */
+export function isFailing({ state }: EndpointView): boolean {
+  return state === "evicted" || state === "unhealthy" || state === "notReady";
+}
+
 /** An address of a backend. Numbers are sums over all workers, averages are weighted by requests. */
 export interface EndpointView {
   /** `10.0.0.7:8080` or `unix:/path`; for a workload with several ports, those of the service. */

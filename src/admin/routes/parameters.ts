@@ -1,12 +1,11 @@
 /** Parameters and bodies of admin endpoints. An invalid value throws AdminBadRequest, which says what is expected. */
 import { parseDuration } from "../../base/durations.ts";
+import { parseSize } from "../../base/sizes.ts";
 import { AdminBadRequest } from "../plane/plane.ts";
 
 const MAX_EXPRESSION = 4096;
-const SIZE = /^(\d{1,9})(|B|KiB|MiB)$/;
 /** ISO 8601 with a time zone. */
 const TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?(Z|[+-]\d\d:\d\d)$/;
-const UNITS: Readonly<Record<string, number>> = { "": 1, B: 1, KiB: 1024, MiB: 1024 * 1024 };
 
 /** The text of a CEL expression; undefined if it is absent or empty. */
 export function expressionText(query: URLSearchParams, name: string): string | undefined {
@@ -47,14 +46,10 @@ export function oneOf<Word extends string>(
 /** Bytes, at most `most`, a size such as `2MiB`; `fallback` is a size too. */
 export function size(query: URLSearchParams, name: string, fallback: string, most: string): number {
   const text = query.get(name) ?? fallback;
-  const bytes = bytesOf(text);
-  if (!(bytes <= bytesOf(most))) throw invalid(name, text, `bytes or a size such as 4KiB, at most ${most}`);
+  const bytes = parseSize(text);
+  if (bytes === undefined || bytes > Number(parseSize(most)))
+    throw invalid(name, text, `bytes or a size such as 4KiB, at most ${most}`);
   return bytes;
-}
-
-function bytesOf(text: string): number {
-  const [, number, unit = ""] = SIZE.exec(text) ?? [];
-  return Number(number) * (UNITS[unit] ?? Number.NaN);
 }
 
 /** Milliseconds, undefined if it is absent; from 1 to `most`, a duration such as `24h`. Without `most`, any duration is valid. */

@@ -1,5 +1,6 @@
 /** What evaluations report about requests that are traced, and what they ask about those that are rehearsed. */
-import type { Failure, Need } from "../values/failure.ts";
+import type { Failure } from "../values/failure.ts";
+import type { Need } from "../values/need.ts";
 import type { CelValue } from "../values/types.ts";
 
 /** The value of one path in an expression, such as `jwt.sub` or `request.headers["x-a"]`, in one evaluation. */

@@ -1,10 +1,5 @@
-/** Something on which a result depends, but which is not known in a rehearsal. */
-export interface Need {
-  /** Such as `the body of the request`. */
-  readonly what: string;
-  /** How to supply it, such as `-d BODY`. */
-  readonly supply: string;
-}
+/** Failures of evaluations, as values. */
+import type { Need } from "./need.ts";
 
 /**
  * An error of an evaluation, as a value: `false && error` is false, and an error that a client can cause must not cost a stack

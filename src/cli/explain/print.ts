@@ -6,6 +6,7 @@ import type { ExplainedOutcome, Explanation } from "../../rehearsal/explanation.
 import { factsOfRequest, type WrittenRequest } from "../../rehearsal/facts.ts";
 import { givenText } from "../../report/given-text.ts";
 import type { StepLine } from "../../report/step-lines.ts";
+import { lackText } from "../../report/supply-text.ts";
 import type { Step } from "../../trace/steps.ts";
 import { type Context, writeJson } from "../runner/context.ts";
 
@@ -133,5 +134,5 @@ function summaryOf({ route, endpoint, error }: ExplainedOutcome, result: string)
 
 /** What is not known, and how to supply it. */
 function lackingOf({ needs = [] }: ExplainedOutcome): string[] {
-  return [...new Set(needs.map(({ what, supply }) => `not known: ${what}; ${supply}`))];
+  return [...new Set(needs.map(lackText))];
 }

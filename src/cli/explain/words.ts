@@ -6,6 +6,7 @@ import type { ExplainRefusal } from "../../rehearsal/explanation.ts";
 import { BadFacts, factsOfRequest } from "../../rehearsal/facts.ts";
 import { assumedByFile } from "../../rehearsal/named-file.ts";
 import type { Question, RecordedQuestion } from "../../rehearsal/question.ts";
+import { hintText } from "../../report/supply-text.ts";
 import type { OptionSpecs } from "../runner/define-command.ts";
 import { CliError, usage } from "../runner/errors.ts";
 import { OUTPUT_OPTION } from "../runner/output-option.ts";
@@ -85,13 +86,13 @@ function assumedOf(assume: readonly string[]): Fields {
 
 /** A mistake in the request or in what is assumed is one on the command line. */
 export function asUsage(error: unknown): unknown {
-  return error instanceof BadFacts ? usage(error.message, error.hint) : error;
+  return error instanceof BadFacts ? usage(error.message, hintText(error.hint, error.about)) : error;
 }
 
 /** The error for a question that the admin server refuses: it says what is wrong with it, and what to write. */
 export function badQuestion(status: number, body: string): CliError {
   const { error } = fieldsOf(jsonOf(body)) as Partial<ExplainRefusal>;
   if (error === undefined) return new CliError("failure", `unexpected status code: ${status}`, { why: body });
-  const { code, message, hint } = error;
-  return code === "question" ? usage(message, hint) : new CliError("failure", message);
+  const { code, message, hint, about } = error;
+  return code === "question" ? usage(message, hintText(hint, about)) : new CliError("failure", message);
 }

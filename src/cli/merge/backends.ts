@@ -1,4 +1,11 @@
-import type { BackendsAnswer, BackendView, EndpointView, ProbeAnswer, Shortened } from "../../admin/plane/backends.ts";
+import {
+  type BackendsAnswer,
+  type BackendView,
+  type EndpointView,
+  isFailing,
+  type ProbeAnswer,
+  type Shortened,
+} from "../../admin/plane/backends.ts";
 import { averageOf, mostOf, type OfReplica, sumOf } from "./replica.ts";
 
 /** The states of an endpoint, the one that needs attention first at the top. */
@@ -26,7 +33,7 @@ export function mergeBackends(answers: readonly OfReplica<BackendsAnswer>[]): Ba
   };
 }
 
-/** One backend of replicas, at least one: sums, averages by requests, and of each endpoint the worst state. */
+/** One backend of replicas, at least one: sums, averages weighted by requests, and the worst state of each endpoint. */
 export function mergeBackend(answers: readonly OfReplica<BackendView>[]): BackendView {
   const [first] = answers;
   if (first === undefined) throw new RangeError("no replica has the backend");
@@ -39,7 +46,8 @@ export function mergeBackend(answers: readonly OfReplica<BackendView>[]): Backen
   return {
     ...first.answer,
     requests: sumOf(views, ({ requests }) => requests),
-    failing: mostOf(views, ({ failing }) => failing) ?? 0,
+    // Each replica may evict another endpoint; those that it does not show are in its own count only.
+    failing: Math.max(merged.filter(isFailing).length, ...views.map(({ failing }) => failing)),
     endpoints: shortened(
       views.map((view) => view.endpoints),
       merged.sort((a, b) => STATES[a.state] - STATES[b.state]),
@@ -112,7 +120,7 @@ function mergeEndpoint(answers: readonly OfReplica<EndpointView>[]): EndpointVie
   };
 }
 
-/** The elements that the replicas show; of those that they leave out, as many as the one that has most. */
+/** The elements that the replicas show, and how many there are: at least as many as the replica with the most of them has. */
 function shortened<T>(lists: readonly Shortened<unknown>[], shown: readonly T[]): Shortened<T> {
   return { total: Math.max(shown.length, mostOf(lists, ({ total }) => total) ?? 0), shown };
 }

@@ -2,7 +2,7 @@ import type { Explanation } from "../../rehearsal/explanation.ts";
 import { inPod } from "./records.ts";
 import { type OfReplica, sumOf } from "./replica.ts";
 
-/** What happened to the newest request with an id, at whichever replica has its record; undefined if none has one. */
+/** What happened to the newest request with an id, at whichever replica has its record; undefined if no replica has it. */
 export function newestExplanation(
   answers: readonly OfReplica<Explanation>[],
 ): (Explanation & Required<Pick<Explanation, "record">>) | undefined {

@@ -4,6 +4,7 @@ import type { Overview, RouteRow, RoutesAnswer, TrafficPoint } from "../../admin
 import type { BackendView, EndpointView } from "../../admin/plane/backends.ts";
 import type { RequestRecord } from "../../recorder/records.ts";
 import { mergeBackend } from "./backends.ts";
+import { mergeLogLevels } from "./log-levels.ts";
 import { mergeOverviews } from "./overview.ts";
 import { mergeRecords } from "./records.ts";
 import { mergeRoutes, routesQuery } from "./routes.ts";
@@ -137,10 +138,15 @@ test("where traffic decides the order of routes, it is that of all replicas", ()
   assert.equal(routesQuery(static_), static_, "replicas agree on the page");
 });
 
-function endpoint(state: EndpointView["state"], requests: number, health: number): EndpointView {
+function endpoint(
+  state: EndpointView["state"],
+  requests: number,
+  health: number,
+  address = "10.0.0.7:80",
+): EndpointView {
   const rest = { latency: 0, active: 1, consecutiveFailures: 0, weight: 1, changes: [] };
   const limits = { connections: 8, waiting: 8, requests: null, rejected: 1 };
-  return { addresses: ["10.0.0.7:80"], state, requests, health, limits, ...rest };
+  return { addresses: [address], state, requests, health, limits, ...rest };
 }
 
 function backend(each: EndpointView): BackendView {
@@ -161,4 +167,40 @@ test("an endpoint has the worst state that a replica sees, and says which", () =
     { state: "evicted", stateAt: ["b"], health: 0.75, active: 2, own: 40 },
   );
   assert.deepEqual(limits, { connections: 16, waiting: 16, requests: null, rejected: 2 });
+});
+
+test("log levels that differ between replicas are unknown, and their filters are all named", () => {
+  const levels = (filter: string, level: "info" | "debug", own: boolean) => ({
+    filters: [filter],
+    level: "info" as const,
+    modules: [{ name: "proxy", level, own }],
+  });
+  const [one, two] = [levels("info", "info", false), levels("info,proxy=debug", "debug", true)];
+  assert.deepEqual(mergeLogLevels([one, one]), one);
+  assert.deepEqual(mergeLogLevels([one, two]), {
+    filters: ["info", "info,proxy=debug"],
+    level: "info",
+    modules: [{ name: "proxy", level: null, own: true }],
+  });
+});
+
+test("endpoints that get no requests are counted though each replica has evicted another one, and come first", () => {
+  const [one, two] = ["10.0.0.8:80", "10.0.0.9:80"];
+  const at = (pod: string, down: string, ...up: readonly string[]) => {
+    const shown = [endpoint("evicted", 1, 0, down), ...up.map((address) => endpoint("healthy", 1, 1, address))];
+    return { pod, answer: { ...backend(endpoint("healthy", 0, 1)), endpoints: { total: 3, shown } } };
+  };
+  const { failing, endpoints } = mergeBackend([at("a", one, two, "10.0.0.7:80"), at("b", two, one)]);
+  assert.equal(failing, 2);
+  assert.equal(endpoints.total, 3);
+  assert.deepEqual(
+    endpoints.shown.map(({ addresses, state, stateAt }) => [addresses[0], state, stateAt]),
+    [
+      [one, "evicted", ["a"]],
+      [two, "evicted", ["b"]],
+      ["10.0.0.7:80", "healthy", undefined],
+    ],
+  );
+  const many = { ...at("a", one).answer, failing: 40 };
+  assert.equal(mergeBackend([at("b", two), { pod: "a", answer: many }]).failing, 40, "more than it shows");
 });

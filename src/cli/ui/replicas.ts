@@ -25,6 +25,7 @@ interface Said {
   readonly response?: ProxyResponse | undefined;
   /** Why there is no response. */
   readonly problem?: string;
+  /** Asked only where the state of each replica is shown. */
   readonly status?: ConfigStatus | undefined;
 }
 
@@ -36,9 +37,13 @@ export function allReplicas(proxies: Proxies): ViewSource {
       try {
         const { pod, isForOne, ...asked } = placed(question);
         const turn = isForOne ? inTurn() : atOnce;
+        const isWhole = pod === undefined && !isForOne;
         const outcomes = await proxies.each(async (proxy): Promise<Omit<Said, "name"> | undefined> => {
           if (pod !== undefined && proxy.pod?.name !== pod) return undefined;
-          const [response, status] = await Promise.all([turn(() => askProxy(proxy, asked)), statusOf(proxy)]);
+          const [response, status] = await Promise.all([
+            turn(() => askProxy(proxy, asked)),
+            isWhole ? statusOf(proxy) : undefined,
+          ]);
           return { response, status };
         });
         const said = outcomes.flatMap(({ name, pod: of, result }): Said[] => {
@@ -46,7 +51,6 @@ export function allReplicas(proxies: Proxies): ViewSource {
           if (result.status === "rejected") return [{ ...known, problem: problemOf(result.reason) }];
           return result.value === undefined ? [] : [{ ...known, ...result.value }];
         });
-        const isWhole = pod === undefined && turn === atOnce;
         return merged(question.endpoint, said, question.query, isWhole);
       } catch (error) {
         return unavailable(error);
@@ -103,7 +107,7 @@ function merged<Endpoint extends MergedEndpoint>(
   return textReply(503, problems.map((line) => `${line}\n`).join(""));
 }
 
-/** Why a response is no answer; undefined if there is nothing to say: the replica was not asked, or others may have the request. */
+/** Why a response is no answer. Undefined if the replica was not asked, or does not have the request, which another one may have. */
 function refusalOf(response: ProxyResponse | undefined): string | undefined {
   if (response === undefined || refusalIn(response)?.code === "record") return undefined;
   return messageOf(response);
@@ -160,7 +164,7 @@ function inTurn(): Turn {
   };
 }
 
-/** Which configuration a replica has, asked at most once in a while; undefined if it does not answer, which is reported for the question itself. */
+/** Which configuration a replica has, as of the last three seconds. Undefined if it does not answer: the question itself then fails too, and says why. */
 function rememberedStatus(): (proxy: ProxyAdmin) => Promise<ConfigStatus | undefined> {
   const known = new WeakMap<ProxyAdmin, { readonly at: number; readonly status: Promise<ConfigStatus | undefined> }>();
   return (proxy) => {

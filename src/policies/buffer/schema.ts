@@ -1,13 +1,12 @@
 import { z } from "zod";
+import { size } from "../schema/fields.ts";
 import type { ConfigOf } from "../schema/resolved.ts";
 
 /** `status`: the response to a body over the limit. */
 const side = (what: string, status: number) =>
   z
     .strictObject({
-      maxBytes: z
-        .int()
-        .min(0)
+      maxBytes: size()
         .optional()
         .describe("Maximum bytes of the body; default: `frontendPolicies.http.maxBufferSize`."),
       failureMode: z

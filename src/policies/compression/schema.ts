@@ -1,5 +1,6 @@
 import { z } from "zod";
 import type { ContentCoding } from "../contract/types.ts";
+import { size } from "../schema/fields.ts";
 import type { ConfigOf } from "../schema/resolved.ts";
 
 const CODINGS = ["zstd", "br", "gzip"] as const satisfies readonly ContentCoding[];
@@ -49,10 +50,8 @@ export const schema = z
       .describe(
         "Media types of the responses to compress: `type/subtype`, `type/*` or `type/*+suffix`. `text/event-stream` must be listed by its full name; gRPC is never compressed. Default: text, scripts, JSON, XML, SVG, WebAssembly and font formats without built-in compression.",
       ),
-    minSize: z
-      .int()
-      .min(0)
-      .default(1024)
+    minSize: size()
+      .prefault("1KiB")
       .describe("Responses with a shorter `Content-Length` are not compressed. In bytes."),
     levels: z
       .strictObject({

@@ -4,6 +4,7 @@ import { type Resolver, resolveCall, resolveEach } from "../contract/resolver.ts
 import { calledService } from "../schema/call.ts";
 import { expression } from "../schema/cel.ts";
 import { conditionally } from "../schema/conditional.ts";
+import { size } from "../schema/fields.ts";
 import type { ConfigOf } from "../schema/resolved.ts";
 
 /** Header names, compared in lower case. */
@@ -53,11 +54,8 @@ const http = z
 
 /** How much of a request body the service gets. */
 export const body = z.strictObject({
-  maxRequestBytes: z
-    .int()
-    .min(0)
-    .max(16 * 1024 * 1024)
-    .default(8192)
+  maxRequestBytes: size({ max: 16 * 1024 * 1024 })
+    .prefault("8KiB")
     .describe(
       "Maximum bytes of the body that the service gets; longer bodies are handled as `allowPartialMessage` says. Default: 8192.",
     ),

@@ -3,22 +3,49 @@
  * import only types from here.
  */
 import { z } from "zod";
-import { ms, parseDuration } from "../../base/durations.ts";
+import { intendedDuration, ms, parseDuration } from "../../base/durations.ts";
+import { intendedSizes, parseSize, SIZE_PATTERN } from "../../base/sizes.ts";
 import type { ConfigOf } from "./resolved.ts";
 
 /** A Go-style duration, as in the Gateway API; milliseconds after parsing. */
 export const duration = z
-  .string({ error: "a duration with a unit, such as 10s" })
+  .string({
+    error: ({ input }) => `a duration with a unit, such as ${typeof input === "number" && input > 0 ? input : 10}s`,
+  })
   .transform((text, context) => {
     const parsed = parseDuration(text);
-    if (parsed === undefined)
-      context.addIssue({
-        code: "custom",
-        message: `not a duration: ${text}; write a number with a unit, such as 10s, 500ms or 1h30m`,
-      });
+    if (parsed === undefined) {
+      const form = intendedDuration(text) ?? "a number with a unit, such as 10s, 500ms or 1h30m";
+      context.addIssue({ code: "custom", message: `not a duration: ${text}; write ${form}` });
+    }
     return parsed ?? ms(0);
   })
   .meta({ title: "duration", description: "Duration such as `10s`, `500ms` or `1h30m`." });
+
+/** Limits of a size, in bytes. */
+interface SizeLimits {
+  readonly min?: number;
+  readonly max?: number;
+}
+
+/** A size, written as a number of bytes or with a unit, such as `10MB`; bytes after parsing. Every field that counts bytes is one. */
+export function size({ min = 0, max = Number.MAX_SAFE_INTEGER }: SizeLimits = {}) {
+  const written = z
+    .string({ error: "a size with a unit, such as 10MB or 4KiB" })
+    .transform((text, context) => {
+      const bytes = parseSize(text);
+      if (bytes === undefined) {
+        const [form = "a number of bytes, or one with a unit, such as 10MB or 4KiB", ...others] = intendedSizes(text);
+        context.addIssue({ code: "custom", message: `not a size: ${text}; write ${[form, ...others].join(" or ")}` });
+      } else if (bytes < min)
+        context.addIssue({ code: "too_small", origin: "int", minimum: min, inclusive: true, input: text });
+      else if (bytes > max)
+        context.addIssue({ code: "too_big", origin: "int", maximum: max, inclusive: true, input: text });
+      return bytes ?? 0;
+    })
+    .meta({ pattern: SIZE_PATTERN.source });
+  return z.union([z.int().min(min).max(max), written]).meta({ title: "size" });
+}
 
 /** Names an entry of `services` and one of its ports. */
 export const serviceReference = z.strictObject({

@@ -50,7 +50,10 @@ export function isInvalidating({ warning = false, note = false, cause }: Problem
   return !warning && !note && cause === undefined;
 }
 
+/** Names of limits, such as `maxTokens` and `minBodyRate`. */
+const LIMIT = /^m(?:ax|in)[A-Z]/;
+
 /** Whether the value at a path may be a secret. */
 export function isSecret(path: Path): boolean {
-  return path.some((part) => typeof part === "string" && SECRET_NAME.test(part));
+  return path.some((part) => typeof part === "string" && SECRET_NAME.test(part) && !LIMIT.test(part));
 }

@@ -168,6 +168,7 @@ function expected(alternatives: readonly Issue[][], fields: readonly string[]): 
     errors.flatMap((error) => {
       if (error.code === "invalid_value") return error.values.map(String);
       if (error.code !== "invalid_type") return [];
+      if (error.message !== "") return [error.message];
       return [error.expected === "object" ? objectWith(fields) : typeName(String(error.expected))];
     }),
   );

@@ -2,7 +2,7 @@ import { z } from "zod";
 import { networkSchema } from "../../policies/ext-authz/network-schema.ts";
 import { expression, ruleConditions } from "../../policies/schema/cel.ts";
 import { checking, exactlyOne } from "../../policies/schema/checks.ts";
-import { duration } from "../../policies/schema/fields.ts";
+import { duration, size } from "../../policies/schema/fields.ts";
 import { cipherSuites, keyExchangeGroups, network, requestIdHeader, tlsVersion } from "./scalars.ts";
 import { accessLogExport, logFilter, tracing } from "./telemetry.ts";
 
@@ -23,9 +23,8 @@ export const keepalives = z
   })
   .meta({ id: "Keepalives", description: "TCP keepalive probes." });
 
-const size = z.int().min(0);
 /** Of flow control (RFC 9113 6.9.1). */
-const window = z.int().min(1024).max(2_147_483_647);
+const window = (min: number) => size({ min, max: 2_147_483_647 });
 /** Bytes. A larger header section would hold up the other requests of its connection for too long. */
 const MAX_HEADER_SIZE = 1_048_576;
 
@@ -64,12 +63,12 @@ const requestId = z
   .meta({ id: "RequestId", description: "The id of a request in the access log, traces and spans." });
 
 export const frontendHttp = z.strictObject({
-  maxBufferSize: size
-    .default(2_097_152)
+  maxBufferSize: size()
+    .prefault("2MiB")
     .describe(
       "Largest body in bytes that policies may buffer. If a policy has to read a longer one, the request gets 413, or the response is replaced by 502.",
     ),
-  maxBufferedBytes: size
+  maxBufferedBytes: size()
     .optional()
     .describe(
       "Bytes of request and response bodies that each worker may hold in memory at a time, for `buffer`, for services and " +
@@ -90,38 +89,29 @@ export const frontendHttp = z.strictObject({
     .enum(["lowercase", "preserve"])
     .default("lowercase")
     .describe("Case of header names that are sent to backends and clients."),
-  maxHeadSize: z
-    .int()
-    .min(1024)
-    .default(61_440)
+  maxHeadSize: size({ min: 1024 })
+    .prefault("60KiB")
     .describe("Largest request head (request line and headers) in bytes. Larger ones get 431."),
-  maxTargetSize: z.int().min(256).default(8192).describe("Longest request target in bytes. Longer ones get 414."),
-  maxRequestBodySize: size.default(0).describe("Largest request body in bytes. Larger ones get 413. 0: unlimited."),
-  http2WindowSize: window
+  maxTargetSize: size({ min: 256 }).prefault("8KiB").describe("Longest request target in bytes. Longer ones get 414."),
+  maxRequestBodySize: size().prefault(0).describe("Largest request body in bytes. Larger ones get 413. 0: unlimited."),
+  http2WindowSize: window(1024)
     .optional()
     .describe(
       "Flow-control window of an HTTP/2 stream: bytes that a client may send before they are forwarded, which are held in memory " +
         "meanwhile. Default: 262144 (256 KiB), which grows up to 4 MiB while bytes are forwarded fast, by at most 32 MiB in each " +
         "worker; 64 KiB for connections that are opened while the worker is short of memory or holds many unread bytes.",
     ),
-  http2ConnectionWindowSize: window
-    .min(65_535)
+  http2ConnectionWindowSize: window(65_535)
     .optional()
     .describe(
       "Flow-control window of all streams of an HTTP/2 connection together, in bytes. If it is set, windows of streams do not " +
         "grow. Default: 1048576 (1 MiB), plus the growth of the streams' windows; 256 KiB for connections that are opened while " +
         "the worker is short of memory or holds many unread bytes.",
     ),
-  http2FrameSize: z
-    .int()
-    .min(16_384)
-    .max(16_777_215)
+  http2FrameSize: size({ min: 16_384, max: 16_777_215 })
     .optional()
     .describe("Largest payload of an HTTP/2 frame in bytes. Default: 16384."),
-  http2MaxHeaderSize: z
-    .int()
-    .min(1024)
-    .max(MAX_HEADER_SIZE)
+  http2MaxHeaderSize: size({ min: 1024, max: MAX_HEADER_SIZE })
     .optional()
     .describe(
       "Largest header section of an HTTP/2 request in bytes: names, values, and 32 for each field. Larger ones get 431. " +
@@ -145,8 +135,8 @@ export const frontendHttp = z.strictObject({
     .prefault("1m")
     .describe("Time from the first byte of a head to its end. Slower requests get 408."),
   streamIdleTimeout: duration.prefault("5m").describe("Time without progress after which a body is aborted."),
-  minBodyRate: size
-    .default(240)
+  minBodyRate: size()
+    .prefault(240)
     .describe(
       "Bytes per second that a request body must keep up after its first 10 s; bytes sent earlier make up for at most 30 s of silence. Over HTTP/2 only until its response begins, and " +
         "not for gRPC, whose clients may keep a stream open without a message. 0: off.",
@@ -189,11 +179,8 @@ const frontendUdp = z.strictObject({
       "Maximum number of sessions per worker and bind. Beyond that, a new client replaces one that has been silent for at least 5 s, or one of " +
         "an address that has more than a quarter of all sessions; if there is no such client, its datagrams are dropped.",
     ),
-  maxDatagramSize: z
-    .int()
-    .min(1)
-    .max(65_507)
-    .default(65_507)
+  maxDatagramSize: size({ min: 1, max: 65_507 })
+    .prefault(65_507)
     .describe("Largest datagram of a client in bytes. Larger ones are dropped."),
 });
 

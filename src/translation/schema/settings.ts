@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { celText } from "../../policies/schema/cel.ts";
 import { checking } from "../../policies/schema/checks.ts";
-import { duration } from "../../policies/schema/fields.ts";
+import { duration, size } from "../../policies/schema/fields.ts";
 import { compileLabel, wrongLabelName } from "../../telemetry/custom-labels.ts";
 import { MAX_CUSTOM_SERIES } from "../../telemetry/metrics.ts";
 import { keepalives } from "./frontend.ts";
@@ -23,10 +23,7 @@ const percentage = z
   .regex(/^(100|\d{1,2}(\.\d+)?)%$/, { message: "write a percentage such as 1%, at most 100%" })
   .transform((text) => Number(text.slice(0, -1)) / 100);
 
-const recordBytes = z
-  .int()
-  .min(64 * 1024)
-  .max(1024 * 1024 * 1024);
+const recordBytes = size({ min: 64 * 1024, max: 1024 * 1024 * 1024 });
 
 const level = z
   .union([z.string(), z.array(z.string())])
@@ -188,9 +185,7 @@ export const settings = z
           .describe(
             "Share of the memory limit that may be in use; above it, all workers turn new requests and connections away. Counts what the system counts for the container, or with `memoryLimit` for the process, but neither cached files nor freed memory that has not been returned to the system. 0: off.",
           ),
-        memoryLimit: z
-          .int()
-          .min(32 * 1024 * 1024)
+        memoryLimit: size({ min: 32 * 1024 * 1024 })
           .optional()
           .describe(
             "Bytes that the process may use. Default: the limit of its container, else the memory of the machine.",
@@ -223,18 +218,18 @@ export const settings = z
       .strictObject({
         off: z.boolean().default(false).describe("Records nothing."),
         recent: recordBytes
-          .default(4 * 1024 * 1024)
+          .prefault("4MiB")
           .describe(
             "Bytes per worker for the latest requests, 256 bytes each: 4 MiB are 1.6 s at 10,000 requests a second.",
           ),
         kept: recordBytes
-          .default(2 * 1024 * 1024)
+          .prefault("2MiB")
           .describe(
             "Bytes per worker for requests that failed, were rejected or were slow for their route, 256 bytes each. A full one is shared fairly by all routes.",
           ),
         samples: z
           .union([z.literal(0), recordBytes])
-          .default(1024 * 1024)
+          .prefault("1MiB")
           .describe(
             "Bytes per worker, rounded down to a power of two, for samples: heads of requests, with secrets as digests, by which `tgctl impact` judges a change of the configuration. 0: takes none.",
           ),

@@ -98,7 +98,7 @@ test("the bench shows the value of every part while one types, and keeps it in t
   await type(page, " && jwt.sub == 'a'");
   await page.evaluate("document.querySelector('[aria-label=\"Value of field 1\"]').select()");
   await type(page, "dev");
-  await shows(page, "not known: the variable jwt; write --assume");
+  await shows(page, "not known: the variable jwt: assume jwt={");
   // A mistake has its place, and what is offered instead.
   await page.evaluate(`${FIELD}.focus()`);
   await type(page, " && request.methd");

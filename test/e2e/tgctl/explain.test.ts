@@ -243,7 +243,7 @@ suite("explanations of a running gateway", () => {
       [
         { request: { url: url("/") }, assume: { extAuthz: "deny" } },
         "nothing depends on the assumption extAuthz",
-        "leave out --assume extAuthz=deny, or check which route the request gets",
+        "leave out extAuthz=deny, or check which route the request gets",
       ],
     ] as const) {
       const response = await ask(JSON.stringify(body));

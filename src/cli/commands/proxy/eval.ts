@@ -1,6 +1,7 @@
 import { isScope, SCOPES } from "../../../cel/variables/scopes.ts";
 import type { AskedExpression, Evaluation } from "../../../rehearsal/evaluate.ts";
 import { evaluatedLines } from "../../../report/evaluated.ts";
+import { lackText } from "../../../report/supply-text.ts";
 import { badQuestion, EXPLAIN_OPTIONS, knownWords } from "../../explain/words.ts";
 import { adminResult, type ProxyAdmin } from "../../proxy/admin.ts";
 import { failureOf, type Outcome, RESOURCE, TARGET_OPTIONS } from "../../proxy/proxies.ts";
@@ -89,7 +90,7 @@ async function print(
     const lines = evaluatedLines(expression, evaluation);
     await writeLines(context, [
       ...lines.map(({ depth, text, value }) => ({ depth, text: `${text} → ${value}` })),
-      ...needs.map(({ what, supply }) => ({ depth: 0, text: `not known: ${what}; ${supply}` })),
+      ...needs.map((need) => ({ depth: 0, text: lackText(need) })),
     ]);
   }
   if (type === undefined) return 2;
