@@ -42,18 +42,21 @@ export function ProbeNow({ backend }: { readonly backend: string }): VNode {
 function summaryOf({ probes, endpoints }: ProbeAnswer): string {
   if (probes.length === 0) return NOTHING_PROBED;
   const failed = probes.filter(({ healthy }) => !healthy).length;
-  const all =
-    probes.length < endpoints ? `${probes.length} of ${endpoints} endpoints` : counted(probes.length, "probe");
+  // Each replica probes an endpoint.
+  const probed = new Set(probes.map(({ address }) => address)).size;
+  const all = probed < endpoints ? `${probed} of ${endpoints} endpoints` : counted(probes.length, "probe");
   return `${all}: ${failed === 0 ? "healthy" : `${failed} failed`}`;
 }
 
 function Results({ answer: { probes } }: { readonly answer: ProbeAnswer }): VNode {
+  const areOfReplicas = probes.some(({ pod }) => pod !== undefined);
   return (
     <section class="scroll" tabIndex={0} aria-label="Probes">
       <table class="mono">
         <thead>
           <tr>
             <th scope="col">endpoint</th>
+            {areOfReplicas && <th scope="col">replica</th>}
             <th scope="col">state</th>
             <th scope="col" class="number">
               time
@@ -66,6 +69,7 @@ function Results({ answer: { probes } }: { readonly answer: ProbeAnswer }): VNod
           {probes.map((probe, index) => (
             <tr key={index}>
               <td>{probe.address}</td>
+              {areOfReplicas && <td>{probe.pod}</td>}
               <td class={probe.healthy ? "good" : "bad"}>{probe.healthy ? "healthy" : "unhealthy"}</td>
               <td class="number">{durationText(probe.duration)}</td>
               <td>{sentText(probe.sent)}</td>
