@@ -2,7 +2,7 @@ import { useSignal } from "@preact/signals";
 import type { VNode } from "preact";
 import type { ProbeAnswer } from "../../src/admin/plane/backends.ts";
 import { counted } from "../../src/base/counted.ts";
-import { foundText, NOTHING_PROBED, sentText } from "../../src/report/health.ts";
+import { foundText, NOTHING_PROBED, notProbed, sentText } from "../../src/report/health.ts";
 import { durationText } from "../../src/report/recorded.ts";
 import { AskError, ask } from "../ask.ts";
 import { Problem } from "./problem.tsx";
@@ -42,17 +42,19 @@ export function ProbeNow({ backend }: { readonly backend: string }): VNode {
 function summaryOf({ probes, endpoints }: ProbeAnswer): string {
   if (probes.length === 0) return NOTHING_PROBED;
   const failed = probes.filter(({ healthy }) => !healthy).length;
-  const all =
-    probes.length < endpoints ? `${probes.length} of ${endpoints} endpoints` : counted(probes.length, "probe");
+  const left = notProbed(endpoints, probes);
+  const all = left > 0 ? `${endpoints - left} of ${endpoints} endpoints` : counted(probes.length, "probe");
   return `${all}: ${failed === 0 ? "healthy" : `${failed} failed`}`;
 }
 
 function Results({ answer: { probes } }: { readonly answer: ProbeAnswer }): VNode {
+  const ofReplicas = probes.some(({ pod }) => pod !== undefined);
   return (
     <section class="scroll" tabIndex={0} aria-label="Probes">
       <table class="mono">
         <thead>
           <tr>
+            {ofReplicas ? <th scope="col">replica</th> : null}
             <th scope="col">endpoint</th>
             <th scope="col">state</th>
             <th scope="col" class="number">
@@ -65,6 +67,7 @@ function Results({ answer: { probes } }: { readonly answer: ProbeAnswer }): VNod
         <tbody>
           {probes.map((probe, index) => (
             <tr key={index}>
+              {ofReplicas ? <td>{probe.pod}</td> : null}
               <td>{probe.address}</td>
               <td class={probe.healthy ? "good" : "bad"}>{probe.healthy ? "healthy" : "unhealthy"}</td>
               <td class="number">{durationText(probe.duration)}</td>

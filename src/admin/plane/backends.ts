@@ -50,7 +50,12 @@ export interface ProbeAnswer {
   /** How many endpoints it has. */
   readonly endpoints: number;
   /** At most 16, those that get no requests first. Empty if no worker knows an endpoint, because no route leads to it. */
-  readonly probes: readonly ProbeResult[];
+  readonly probes: readonly PodProbe[];
+}
+
+interface PodProbe extends ProbeResult {
+  /** Of the replica that has sent it; absent: there is only one gateway. */
+  readonly pod?: string;
 }
 
 /** A route that sends requests to a backend. */

@@ -56,13 +56,15 @@ export function mergeBackend(answers: readonly OfReplica<BackendView>[]): Backen
 }
 
 /** What the probes of all replicas, at least one, have found. */
-export function mergeProbes(answers: readonly ProbeAnswer[]): ProbeAnswer {
+export function mergeProbes(answers: readonly OfReplica<ProbeAnswer>[]): ProbeAnswer {
   const [first] = answers;
   if (first === undefined) throw new RangeError("no replica has probed");
   return {
-    ...first,
-    endpoints: mostOf(answers, ({ endpoints }) => endpoints) ?? 0,
-    probes: answers.flatMap(({ probes }) => probes),
+    ...first.answer,
+    endpoints: mostOf(answers, ({ answer }) => answer.endpoints) ?? 0,
+    probes: answers.flatMap(({ pod, answer }) =>
+      answer.probes.map((probe) => ({ ...probe, ...(pod !== undefined && { pod }) })),
+    ),
   };
 }
 
