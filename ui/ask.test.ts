@@ -26,6 +26,7 @@ test("a page asks again where another answer may come, and says what the gateway
   }
   const refused = await problem(400, '{"error": {"message": "no", "hint": "write yes", "about": {"request": "url"}}}');
   assert.deepEqual([refused.message, refused.about], ["no\nwrite yes", { request: "url" }]);
+  assert.equal((await problem(403, "no")).message, "no");
   const other = await problem(200, '{"another": "shape"}');
   assert.match(other.message, /load the page again/);
   t.mock.method(globalThis, "fetch", () => Promise.reject(new TypeError("connection refused")));

@@ -61,6 +61,8 @@ export async function ask<Endpoint extends keyof AdminAnswers>(
     return answer;
   }
   if (status === 200) throw new AskError(OTHER_VERSION, false);
+  if (status === 403 && (changes === true || endpoint === "/page-token"))
+    throw new AskError(`You may not change anything here: ${text.trim()}`, false);
   throw refusalOf(answer) ?? new AskError(text.trim(), PASSING.has(status));
 }
 

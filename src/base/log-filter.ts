@@ -2,7 +2,7 @@
 export const LOG_LEVELS = ["off", "error", "warn", "info", "debug", "trace"] as const;
 
 /** A threshold of a filter: this level and all more severe ones pass. */
-type LogThreshold = (typeof LOG_LEVELS)[number];
+export type LogThreshold = (typeof LOG_LEVELS)[number];
 /** The level of one line. */
 export type LogLevel = Exclude<LogThreshold, "off">;
 
@@ -39,6 +39,11 @@ export class LogFilter {
 
   /** The rank (see `LEVEL_RANK`) of the most detailed level that a target may write. */
   rank(target: string): number {
+    return LEVEL_RANK[this.levelOf(target)];
+  }
+
+  /** The most detailed level that a target may write. */
+  levelOf(target: string): LogThreshold {
     let best = this.global;
     let length = -1;
     for (const [module, level] of this.modules)
@@ -46,7 +51,7 @@ export class LogFilter {
         best = level;
         length = module.length;
       }
-    return LEVEL_RANK[best];
+    return best;
   }
 
   /**

@@ -12,6 +12,7 @@ import type { CallUseOf, Hidden, Kind, Policy } from "./define/policy.ts";
 import { shadowOf } from "./define/shadow.ts";
 import { delay } from "./delay/index.ts";
 import { directResponse } from "./direct-response/index.ts";
+import { errorPages } from "./error-pages/index.ts";
 import { extAuthz } from "./ext-authz/index.ts";
 import { extProc } from "./ext-proc/index.ts";
 import { grpcWeb } from "./grpc-web/index.ts";
@@ -73,6 +74,7 @@ export const REGISTRY: Registry = {
   urlRewrite,
   requestRedirect,
   directResponse,
+  errorPages,
   compression,
   sessionPersistence,
 } satisfies Placed;

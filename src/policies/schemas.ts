@@ -10,6 +10,7 @@ import { schema as cors } from "./cors/schema.ts";
 import { schema as csrf } from "./csrf/schema.ts";
 import { schema as delay } from "./delay/schema.ts";
 import { schema as directResponse } from "./direct-response/schema.ts";
+import { schema as errorPages, resolve as resolveErrorPages } from "./error-pages/schema.ts";
 import { schema as extAuthz, resolve as resolveExtAuthz } from "./ext-authz/schema.ts";
 import { schema as extProc, resolve as resolveExtProc } from "./ext-proc/schema.ts";
 import { schema as grpcWeb } from "./grpc-web/schema.ts";
@@ -85,6 +86,7 @@ export const POLICY_SCHEMAS = {
   maxRequestBodySize: { schema: maxRequestBodySize, resolve: asWritten },
   buffer: { schema: buffer, resolve: asWritten },
   grpcWeb: { schema: grpcWeb, resolve: asWritten },
+  errorPages: { schema: errorPages, resolve: resolveErrorPages },
   compression: { schema: compression, resolve: asWritten },
   sessionPersistence: { schema: sessionPersistence, resolve: asWritten },
 } as const;

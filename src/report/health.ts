@@ -8,12 +8,13 @@ interface EndpointHealth {
   readonly state: string;
   readonly evicted?: { readonly until: number; readonly cause?: EvictionCause };
   readonly check?: { readonly reason?: string };
+  readonly backup?: boolean;
 }
 
-/** Why an endpoint gets no requests; empty if it gets some, or if service discovery says so. */
-export function whyText({ state, evicted, check }: EndpointHealth): string {
+/** Why an endpoint gets no requests: for a backup, that it is one; empty if it gets some, or if service discovery says so. */
+export function whyText({ state, evicted, check, backup }: EndpointHealth): string {
   if (state === "unhealthy") return check?.reason ?? "";
-  if (evicted === undefined) return "";
+  if (evicted === undefined) return backup === true ? "backup" : "";
   return joined(`until ${timeText(evicted.until)}`, evicted.cause);
 }
 

@@ -14,6 +14,7 @@ export const EFFECTIVE_NAMES = {
   delay: "delay",
   directResponse: "directResponse",
   direct_response: "directResponse",
+  errorPages: "errorPages",
   extAuthz: "extAuthz",
   extProc: "extProc",
   ext_auth: "extAuthz",

@@ -9,6 +9,7 @@ import { type AskError, ask } from "../ask.ts";
 import type { PageProps } from "../page.ts";
 import { ConfigState } from "../parts/config-state.tsx";
 import { Difference } from "../parts/difference.tsx";
+import { LogLevels } from "../parts/log-levels.tsx";
 import { Origin } from "../parts/origin.tsx";
 import { Problem } from "../parts/problem.tsx";
 import { ValueTree } from "../parts/value-tree.tsx";
@@ -51,6 +52,7 @@ export function Config({ place: { query } }: PageProps): VNode {
       <div class="config-state">
         {status.value === undefined ? null : <ConfigState status={status.value} />}
         {status.value === undefined || status.value.synchronized ? null : <OnDisk status={status.value} />}
+        <LogLevels />
       </div>
       <search class="tools">
         <input

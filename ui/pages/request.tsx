@@ -5,7 +5,6 @@ import { givenText } from "../../src/report/given-text.ts";
 import { decidedBy, durationText, keyOf, methodOf, statusOf, urlOf } from "../../src/report/recorded.ts";
 import { useAnswer } from "../answer.ts";
 import { curlOf } from "../curl.ts";
-import { whatIfHash } from "../explain-question.ts";
 import { withTerm } from "../filter.ts";
 import { alikeText, expressionLike, MOST_ALIKE, whereLike } from "../like.ts";
 import type { PageProps } from "../page.ts";
@@ -42,7 +41,7 @@ export function Request({ rest: id }: PageProps): VNode {
   const trace = traceOf(record.id);
   return (
     <article>
-      <Headline record={record} isTraced={trace !== undefined} />
+      <Headline record={record} canAsk={answer?.question !== undefined} isTraced={trace !== undefined} />
       <Times record={record} />
       {alike > 1 ? (
         <p>
@@ -74,16 +73,18 @@ export function Request({ rest: id }: PageProps): VNode {
 
 interface HeadlineProps {
   readonly record: RequestRecord;
+  /** It can be asked what would happen to such a request. */
+  readonly canAsk: boolean;
   /** Its trace is shown, which can be saved with more than a record has. */
   readonly isTraced: boolean;
 }
 
 /** What happened in one sentence: the request, how it ended, and what decided. */
-function Headline({ record, isTraced }: HeadlineProps): VNode {
+function Headline({ record, canAsk, isTraced }: HeadlineProps): VNode {
   const { route, duration } = record;
   const decided = decidedBy(record);
   const curl = curlOf(record);
-  const whatIf = whatIfHash(record);
+  const whatIf = canAsk ? hashOf("/explain", { id: keyOf(record) }) : undefined;
   return (
     <>
       <h1>

@@ -12,6 +12,7 @@ import type { BackendsAnswer, BackendView, ProbeAnswer, Shortened } from "./back
 import type { ConfigDifference } from "./config-difference.ts";
 import type { ConfigPartsAnswer } from "./config-parts.ts";
 import type { ConfigStatus } from "./config-status.ts";
+import type { LogLevels } from "./log-levels.ts";
 
 /** The JSON of an endpoint with status 200, by the path of its route. */
 export interface AdminAnswers {
@@ -25,6 +26,8 @@ export interface AdminAnswers {
   readonly "/expression": Evaluation;
   readonly "/expression/names": Catalog;
   readonly "/impact": GatewayImpact;
+  /** Other clients than programs get a line of text. */
+  readonly "/logging": LogLevels;
   readonly "/overview": Overview;
   /** What the server's own page shows to change something. */
   readonly "/page-token": { readonly token: string };
@@ -251,6 +254,7 @@ const MARKS: { readonly [Endpoint in keyof AdminAnswers]: (answer: Readonly<Reco
   "/expression": ({ parts }) => Array.isArray(parts),
   "/expression/names": ({ variables, functions }) => Array.isArray(variables) && Array.isArray(functions),
   "/impact": ({ classes, changes }) => isObject(classes) && Array.isArray(changes),
+  "/logging": ({ filters, modules }) => Array.isArray(filters) && Array.isArray(modules),
   "/overview": ({ workers, traffic }) => Array.isArray(workers) && isObject(traffic),
   "/page-token": ({ token }) => typeof token === "string",
   "/probe/": ({ probes }) => Array.isArray(probes),

@@ -32,7 +32,7 @@ export interface BackendView {
   readonly key: string;
   /** As metrics and the access log call it. */
   readonly name: string;
-  readonly kind: "static" | "unix" | "service" | "dynamic" | "internal" | "invalid";
+  readonly kind: "static" | "unix" | "service" | "pool" | "dynamic" | "internal" | "invalid";
   readonly origin?: Origin;
   /** Requests that were sent to it since the gateway started. */
   readonly requests: number;
@@ -110,6 +110,8 @@ export interface EndpointView {
   readonly consecutiveFailures: number;
   /** Share of requests among the endpoints that are equally near, in relation to theirs. */
   readonly weight: number;
+  /** It gets requests only while no endpoint without this takes any. Absent: false. */
+  readonly backup?: true;
   /** Only of services. */
   readonly workload?: {
     readonly name: string;

@@ -4,6 +4,7 @@ import type { Overview, RouteRow, RoutesAnswer, TrafficPoint } from "../../admin
 import type { BackendView, EndpointView } from "../../admin/plane/backends.ts";
 import type { RequestRecord } from "../../recorder/records.ts";
 import { mergeBackend } from "./backends.ts";
+import { mergeLogLevels } from "./log-levels.ts";
 import { mergeOverviews } from "./overview.ts";
 import { mergeRecords } from "./records.ts";
 import { mergeRoutes, routesQuery } from "./routes.ts";
@@ -166,6 +167,21 @@ test("an endpoint has the worst state that a replica sees, and says which", () =
     { state: "evicted", stateAt: ["b"], health: 0.75, active: 2, own: 40 },
   );
   assert.deepEqual(limits, { connections: 16, waiting: 16, requests: null, rejected: 2 });
+});
+
+test("log levels that differ between replicas are unknown, and their filters are all named", () => {
+  const levels = (filter: string, level: "info" | "debug", own: boolean) => ({
+    filters: [filter],
+    level: "info" as const,
+    modules: [{ name: "proxy", level, own }],
+  });
+  const [one, two] = [levels("info", "info", false), levels("info,proxy=debug", "debug", true)];
+  assert.deepEqual(mergeLogLevels([one, one]), one);
+  assert.deepEqual(mergeLogLevels([one, two]), {
+    filters: ["info", "info,proxy=debug"],
+    level: "info",
+    modules: [{ name: "proxy", level: null, own: true }],
+  });
 });
 
 test("endpoints that get no requests are counted though each replica has evicted another one, and come first", () => {

@@ -3,6 +3,7 @@ import type { AdminAnswers } from "../../admin/plane/answers.ts";
 import { mergeImpacts } from "../../impact/merge.ts";
 import { mergeBackend, mergeBackends, mergeProbes } from "./backends.ts";
 import { newestExplanation } from "./explanation.ts";
+import { mergeLogLevels } from "./log-levels.ts";
 import { mergeOverviews, mergeStatus } from "./overview.ts";
 import { mergeRecords } from "./records.ts";
 import type { OfReplica } from "./replica.ts";
@@ -42,6 +43,7 @@ export const MERGES: { readonly [Endpoint in MergedEndpoint]: Merge<AdminAnswers
   "/expression": { asks: "knowing", merge: firstOf },
   "/expression/names": { asks: "one", merge: firstOf },
   "/impact": { merge: (answers) => mergeImpacts(answersOf(answers)) },
+  "/logging": { merge: (answers) => mergeLogLevels(answersOf(answers)) },
   "/overview": { merge: mergeOverviews },
   "/probe/": { merge: mergeProbes },
   "/requests": { merge: (answers, query) => mergeRecords(answers, Number(query.get("limit") ?? RECORDS)) },

@@ -140,6 +140,12 @@ export interface PersistentSession {
   readonly since: number;
 }
 
+/**
+ * Who has made a response: the backend, the gateway, or a policy. That of a policy has a body that its configuration or its service says;
+ * responses of policies without a body are the gateway's.
+ */
+export type ResponseSource = "backend" | "gateway" | "policy";
+
 /** What a policy may see and change of one exchange. */
 export interface PolicyContext {
   readonly request: HttpRequest;
@@ -171,6 +177,8 @@ export interface PolicyContext {
   limitRequestBody(bytes: number, error: () => GatewayError): void;
   /** Only for `onResponse`. */
   readonly responseBody: MessageBody;
+  /** Only for `onResponse`; set by errorPages. */
+  responseSource: ResponseSource;
   /** `frontendPolicies.http.maxBufferSize` of the listener: default limit of a buffered body, in bytes. */
   readonly maxBufferSize: number;
   /** Set by `timeout`: milliseconds from the start of the request, 0 = none. */

@@ -108,6 +108,7 @@ export function contextOf(request: Partial<HttpRequest> = {}, more: More = {}): 
     requestLength: body.bytes.length,
     limitRequestBody() {},
     responseBody: new TestBody(more.responseBody ?? ""),
+    responseSource: "backend",
     maxBufferSize: 2 * 1024 * 1024,
     get variables() {
       const source = { address: "192.0.2.1", port: 4711, rawAddress: "192.0.2.1", rawPort: 4711, ...more.source };

@@ -14,6 +14,7 @@ import type {
   PersistentSession,
   PolicyContext,
   RequestMetadata,
+  ResponseSource,
   ResponseTranslation,
   RetryPlan,
 } from "../../policies/contract/types.ts";
@@ -151,6 +152,14 @@ export class PolicyView implements PolicyContext, PolicyState {
 
   get responseBody(): MessageBody {
     return this.#exchange.responseSide.body;
+  }
+
+  get responseSource(): ResponseSource {
+    return this.#exchange.responseSide.source;
+  }
+
+  set responseSource(source: ResponseSource) {
+    this.#exchange.responseSide.source = source;
   }
 
   editResponse(edit: HeaderEdit): void {

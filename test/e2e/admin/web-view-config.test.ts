@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { TestGateway } from "../../helpers/gateway.ts";
-import { inChromium, shows, textOf, until, violations } from "../../helpers/web-view.ts";
+import { choose, levelOf } from "../../helpers/log-levels.ts";
+import { fits, inChromium, shows, textOf, until, violations } from "../../helpers/web-view.ts";
 
 const SECRET = "hunter2-secret";
 /** Markup in a value. */
@@ -75,5 +76,24 @@ test("a rejected configuration is shown with its problem, and a new one takes it
   assert.equal(await gateway.reconfigure(configuration(4321)), "applied");
   await shows(page, "4321");
   await shows(page, "up to date");
+  assert.deepEqual(page.messages, []);
+});
+
+test("log levels are shown and changed with the token of the page, at once", async (t) => {
+  const page = await open(t, place("#/config"));
+  if (page === undefined) return;
+  await until(page, "document.querySelector('.log-levels summary')?.textContent === 'Log info'");
+  await page.evaluate("document.querySelector('.log-levels summary').click()");
+  await choose(page, "proxy", "debug");
+  await shows(page, "Log info,proxy=debug");
+  assert.equal(await page.evaluate(levelOf("proxy::match")), "debug");
+  assert.equal(await page.evaluate(levelOf("xds")), "info");
+  await fits(page, 400, 1400);
+  const filter = (): Promise<string> => fetch(`${gateway.url("admin")}/logging`).then((answer) => answer.text());
+  assert.equal(await filter(), "current log level is info,proxy=debug\n");
+  await page.evaluate("document.querySelector('.log-levels button').click()");
+  await until(page, "document.querySelector('.log-levels summary').textContent === 'Log info'");
+  assert.equal(await page.evaluate(levelOf("proxy::match")), "info");
+  assert.equal(await filter(), "current log level is info\n");
   assert.deepEqual(page.messages, []);
 });

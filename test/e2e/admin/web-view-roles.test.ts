@@ -6,28 +6,34 @@ import { parse } from "yaml";
 import { appRoot } from "../../../src/base/app-root.ts";
 import { ask } from "../../helpers/admin/raw-request.ts";
 import { TestGateway } from "../../helpers/gateway.ts";
+import { choose, levelOf } from "../../helpers/log-levels.ts";
+import { inChromium, shows, until } from "../../helpers/web-view.ts";
 
 const RECIPE = readFileSync(`${appRoot}examples/recipes/web-view.yaml`, "utf8");
+const HOST = "gateway.localhost";
 const LOOKS = "alice:wonderland";
 const OPERATES = "bob:builder";
 
+const open = inChromium();
 let gateway: TestGateway;
 
 before(async () => {
-  gateway = await TestGateway.start(parse(RECIPE.replace("port: 3000", "port: 0")) as object);
+  // A name that every browser finds on this machine.
+  const recipe = RECIPE.replace("port: 3000", "port: 0").replaceAll("gateway.example", HOST);
+  gateway = await TestGateway.start(parse(recipe) as object);
 });
 after(() => gateway?.stop());
 
 /** A request of a browser at the host of the view; `user`: with its password. */
 function send(user: string, method: string, target: string, fields: readonly string[] = []): ReturnType<typeof ask> {
   const authorization = `authorization: Basic ${Buffer.from(user).toString("base64")}`;
-  const host = `host: gateway.example:${gateway.port()}`;
+  const host = `host: ${HOST}:${gateway.port()}`;
   return ask(`127.0.0.1:${gateway.port()}`, method, target, [host, authorization, ...fields]);
 }
 
 /** As the page of the view sends it. */
 function fromPage(user: string, method: string, target: string, ...fields: readonly string[]): ReturnType<typeof ask> {
-  return send(user, method, target, [`origin: http://gateway.example:${gateway.port()}`, ...fields]);
+  return send(user, method, target, [`origin: http://${HOST}:${gateway.port()}`, ...fields]);
 }
 
 const PROBE = `/probe/${encodeURIComponent("service/nothing/here")}`;
@@ -70,4 +76,17 @@ test("who may operate changes something from the page with its token, and from n
 test("the application has none of it", async () => {
   const answer = await ask(`127.0.0.1:${gateway.port()}`, "GET", "/config/status", ["host: localhost"]);
   assert.equal(answer.status, 503, "its backend does not run here");
+});
+
+test("the page tells who may only look that a change is refused, and shows the level as it is", async (t) => {
+  const at = `${HOST}:${gateway.port()}`;
+  // The browser remembers the password.
+  const page = await open(t, `http://${LOOKS}@${at}/logging`);
+  if (page === undefined) return;
+  await page.open(`http://${at}/ui/#/config`);
+  await shows(page, "Log info");
+  await choose(page, "xds", "trace");
+  await shows(page, "You may not change anything here: authorization failed");
+  await until(page, `${levelOf("xds")} === "info"`);
+  assert.equal((await send(LOOKS, "GET", "/logging")).body, "current log level is info\n");
 });

@@ -50,6 +50,7 @@ const WITHOUT: Readonly<Record<PolicyKind, "deny" | "cut" | "continue">> = {
   buffer: "continue",
   grpcWeb: "continue",
   compression: "continue",
+  errorPages: "continue",
   sessionPersistence: "continue",
 };
 
