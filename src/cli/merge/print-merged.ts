@@ -2,9 +2,9 @@ import type { AdminAnswers } from "../../admin/plane/answers.ts";
 import type { Merged } from "../../admin/plane/replicas.ts";
 import { print } from "../dump/dump.ts";
 import type { ProxyAdmin } from "../proxy/admin.ts";
-import { askReplicas } from "../proxy/ask-replicas.ts";
 import type { Proxies } from "../proxy/proxies.ts";
 import type { Context } from "../runner/context.ts";
+import { askReplicas } from "./ask-replicas.ts";
 import { MERGES, type MergedEndpoint } from "./merges.ts";
 
 interface MergedQuestion<Endpoint extends MergedEndpoint> {

@@ -3,9 +3,9 @@ import type { AskedExpression, Evaluation } from "../../../rehearsal/evaluate.ts
 import { evaluatedLines } from "../../../report/evaluated.ts";
 import { lackText } from "../../../report/supply-text.ts";
 import { badQuestion, EXPLAIN_OPTIONS, knownWords } from "../../explain/words.ts";
+import { askReplicas } from "../../merge/ask-replicas.ts";
 import { MERGES } from "../../merge/merges.ts";
 import { adminResult, type ProxyAdmin } from "../../proxy/admin.ts";
-import { askReplicas } from "../../proxy/ask-replicas.ts";
 import { RESOURCE, TARGET_OPTIONS } from "../../proxy/proxies.ts";
 import { type Context, write, writeJson } from "../../runner/context.ts";
 import { defineCommand } from "../../runner/define-command.ts";

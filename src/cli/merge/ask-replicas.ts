@@ -1,9 +1,9 @@
 import { differenceText, type Replica, replicaOf } from "../../admin/plane/replicas.ts";
-import type { OfReplica } from "../merge/replica.ts";
+import type { ProxyAdmin } from "../proxy/admin.ts";
+import { failureOf, type Proxies } from "../proxy/proxies.ts";
 import { type Context, write } from "../runner/context.ts";
 import { CliError } from "../runner/errors.ts";
-import type { ProxyAdmin } from "./admin.ts";
-import { failureOf, type Proxies } from "./proxies.ts";
+import type { OfReplica } from "./replica.ts";
 
 /** What the proxies of a command answer to a question. */
 interface ReplicaAnswers<Answer> {
