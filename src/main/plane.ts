@@ -180,7 +180,8 @@ export function makePlane(gateway: PlaneSource): AdminPlane {
       const question = readExpressionQuestion(value);
       const functions = gateway.configuration.frame.customFunctions ?? "";
       const recorded = "id" in question.about ? recordedOf(question.about.id, gateway) : undefined;
-      return evaluate(question, { functions, hidden, recorded });
+      const perRequest = settings.expressions.perRequest * 1000;
+      return evaluate(question, { functions, hidden, perRequest, recorded });
     },
     async expressionNames(scope) {
       // Its examples are loaded only here.

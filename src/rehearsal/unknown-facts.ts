@@ -183,9 +183,13 @@ export class UnknownFacts implements Unknowns, UnknownValues {
   }
 
   /** What a request lacks that is partly known, and stands at this path of the variables. */
-  #missing([variable, field, name]: readonly string[], { source }: PartlyKnown): Need | undefined {
-    if (variable === "source")
-      return source && (field === "address" || field === "rawAddress") ? undefined : aboutSource(field);
+  #missing([variable, field, name]: readonly string[], { source, certificate }: PartlyKnown): Need | undefined {
+    if (variable === "source") {
+      if (source && (field === "address" || field === "rawAddress")) return undefined;
+      return KNOWN_FROM.get(field ?? "") === "certificate" && (certificate || this.#isCertificateAssumed())
+        ? undefined
+        : aboutSource(field);
+    }
     if (variable !== "request") return undefined;
     switch (field) {
       case "headers":
@@ -197,6 +201,10 @@ export class UnknownFacts implements Unknowns, UnknownValues {
       default:
         return undefined;
     }
+  }
+
+  #isCertificateAssumed(): boolean {
+    return this.#choices.assumed("clientCertificate") !== undefined;
   }
 
   #numbered(secret: string): string {

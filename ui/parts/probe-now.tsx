@@ -48,14 +48,14 @@ function summaryOf({ probes, endpoints }: ProbeAnswer): string {
 }
 
 function Results({ answer: { probes } }: { readonly answer: ProbeAnswer }): VNode {
-  const ofReplicas = probes.some(({ pod }) => pod !== undefined);
+  const areOfReplicas = probes.some(({ pod }) => pod !== undefined);
   return (
     <section class="scroll" tabIndex={0} aria-label="Probes">
       <table class="mono">
         <thead>
           <tr>
-            {ofReplicas ? <th scope="col">replica</th> : null}
             <th scope="col">endpoint</th>
+            {areOfReplicas && <th scope="col">replica</th>}
             <th scope="col">state</th>
             <th scope="col" class="number">
               time
@@ -67,8 +67,8 @@ function Results({ answer: { probes } }: { readonly answer: ProbeAnswer }): VNod
         <tbody>
           {probes.map((probe, index) => (
             <tr key={index}>
-              {ofReplicas ? <td>{probe.pod}</td> : null}
               <td>{probe.address}</td>
+              {areOfReplicas && <td>{probe.pod}</td>}
               <td class={probe.healthy ? "good" : "bad"}>{probe.healthy ? "healthy" : "unhealthy"}</td>
               <td class="number">{durationText(probe.duration)}</td>
               <td>{sentText(probe.sent)}</td>

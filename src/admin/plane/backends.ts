@@ -50,11 +50,12 @@ export interface ProbeAnswer {
   /** How many endpoints it has. */
   readonly endpoints: number;
   /** At most 16, those that get no requests first. Empty if no worker knows an endpoint, because no route leads to it. */
-  readonly probes: readonly PodProbe[];
+  readonly probes: readonly EndpointProbe[];
 }
 
-interface PodProbe extends ProbeResult {
-  /** Of the replica that has sent it; absent: there is only one gateway. */
+/** A probe of an endpoint, which may come back differently from another replica. */
+interface EndpointProbe extends ProbeResult {
+  /** Where `tgctl ui` merges the answers of replicas: the pod that probed. */
   readonly pod?: string;
 }
 
