@@ -121,8 +121,8 @@ export function makePlane(gateway: PlaneSource): AdminPlane {
     logFilter: () => gateway.logFilter,
     draining: () => gateway.draining,
     shutdown: () => void gateway.shutdown(),
-    openTrace: async ({ expression, token, ...options }, reader) => {
-      const filter = { expression, token, functions: gateway.configuration.frame.customFunctions ?? "" };
+    openTrace: async ({ expression, token, route, ...options }, reader) => {
+      const filter = { expression, token, route, functions: gateway.configuration.frame.customFunctions ?? "" };
       try {
         return await supervisor.hub.open({ ...options, filter }, reader);
       } catch (error) {
