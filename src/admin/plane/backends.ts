@@ -50,7 +50,13 @@ export interface ProbeAnswer {
   /** How many endpoints it has. */
   readonly endpoints: number;
   /** At most 16, those that get no requests first. Empty if no worker knows an endpoint, because no route leads to it. */
-  readonly probes: readonly ProbeResult[];
+  readonly probes: readonly EndpointProbe[];
+}
+
+/** A probe of an endpoint, which may come back differently from another replica. */
+interface EndpointProbe extends ProbeResult {
+  /** Where `tgctl ui` merges the answers of replicas: the pod that probed. */
+  readonly pod?: string;
 }
 
 /** A route that sends requests to a backend. */

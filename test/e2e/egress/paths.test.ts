@@ -100,6 +100,7 @@ const POLICIES = {
   apiKey: NO_CALL,
   backendAuth: policy((host) => ({ backendAuth: { oauthTokenExchange: { host } } })),
   authorization: NO_CALL,
+  ipAccess: NO_CALL,
   backendTLS: (at) => routed({ host: at, policies: { backendTLS: { insecure: true } } }),
   http: (at) => routed({ host: at, policies: { http: { version: "HTTP/2.0" } } }),
   tcp: LIMIT,
@@ -111,6 +112,7 @@ const POLICIES = {
   maxRequestBodySize: NO_CALL,
   buffer: NO_CALL,
   grpcWeb: NO_CALL,
+  errorPages: NO_CALL,
   compression: NO_CALL,
   sessionPersistence: NO_CALL,
 } satisfies Record<PolicyKind, Config | Nowhere>;
