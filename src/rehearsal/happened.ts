@@ -107,7 +107,11 @@ export function factsOf(
 ): RequestFacts | undefined {
   const written = writtenOf(happened, bind);
   if (written === undefined) return undefined;
-  const partly = { time: new Date(happened.record.time), source: written.source !== undefined };
+  const partly = {
+    time: new Date(happened.record.time),
+    source: written.source !== undefined,
+    certificate: written.certificate !== undefined,
+  };
   return { ...factsOfRequest(written), partly };
 }
 

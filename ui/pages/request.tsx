@@ -6,7 +6,7 @@ import { decidedBy, durationText, keyOf, methodOf, statusOf, urlOf } from "../..
 import { useAnswer } from "../answer.ts";
 import { curlOf } from "../curl.ts";
 import { withTerm } from "../filter.ts";
-import { alikeText, expressionLike, MOST_ALIKE, whereLike } from "../like.ts";
+import { alikeText, MOST_ALIKE, traceHash, whereLike } from "../like.ts";
 import type { PageProps } from "../page.ts";
 import { Copy } from "../parts/copy.tsx";
 import { Problem } from "../parts/problem.tsx";
@@ -85,6 +85,7 @@ function Headline({ record, canAsk, isTraced }: HeadlineProps): VNode {
   const decided = decidedBy(record);
   const curl = curlOf(record);
   const whatIf = canAsk ? hashOf("/explain", { id: keyOf(record) }) : undefined;
+  const ofRoute = traceHash(record, true);
   return (
     <>
       <h1>
@@ -112,6 +113,7 @@ function Headline({ record, canAsk, isTraced }: HeadlineProps): VNode {
       <p class="links">
         {whatIf === undefined ? null : <a href={whatIf}>What if…</a>}
         <TraceNext record={record} />
+        {ofRoute === undefined ? null : <a href={ofRoute}>Trace the next of its route</a>}
         <Alike record={record} />
       </p>
     </>
@@ -120,15 +122,14 @@ function Headline({ record, canAsk, isTraced }: HeadlineProps): VNode {
 
 /** A link to a trace of the next request like this one; nothing for connections. */
 function TraceNext({ record }: { readonly record: RequestRecord }): VNode | null {
-  const expression = expressionLike(record);
-  if (expression === undefined) return null;
-  return <a href={hashOf("/trace", { expression })}>Trace the next like this</a>;
+  const hash = traceHash(record);
+  return hash === undefined ? null : <a href={hash}>Trace the next like this</a>;
 }
 
 /** What a record does not have, and where it can be seen. */
 function Untraced({ record }: { readonly record: RequestRecord }): VNode | null {
   const { attempts = 0 } = record;
-  if (expressionLike(record) === undefined) return null;
+  if (traceHash(record) === undefined) return null;
   const each = attempts > 1 ? `each of the ${attempts} attempts, ` : "";
   return (
     <p class="quiet">
