@@ -5,12 +5,12 @@ import {
   addressOf,
   type Draft,
   draftOf,
+  draftOfQuestion,
   draftOfRequest,
   EMPTY_DRAFT,
   headersIn,
   questionOf,
   urlAt,
-  whatIfHash,
 } from "./explain-question.ts";
 import { placeOf } from "./place.ts";
 
@@ -113,16 +113,17 @@ test("a link has no secrets, and says which ones it lacks", () => {
     assert.deepEqual(addressOf({ ...EMPTY_DRAFT, url: "http://a/", body }).leftOut, ["the body"]);
 });
 
-test("a recorded request becomes a question; a session has none", () => {
-  const record = { time: "2026-01-01T00:00:00.000Z", worker: 0, number: 1, generation: 1, duration: 1 };
-  const rest = { ...record, received: 0, sent: 0, status: 200, reason: "Upstream" } as const;
-  const hash = whatIfHash({ ...rest, method: "PUT", host: "shop.example", path: "/a b", bind: "bind/8080" });
-  assert.deepEqual(draftOf(placeOf(hash ?? "").query), {
-    ...EMPTY_DRAFT,
+test("a question of the gateway fills the form, with what it assumes", () => {
+  const request = {
+    url: "http://a/",
     method: "PUT",
-    url: "http://shop.example:8080/a b",
-  });
-  assert.equal(whatIfHash({ ...rest, host: "shop.example", path: "", kind: "session" }), undefined);
+    headers: [["x-a", "<redacted>"]],
+    body: "b",
+    version: "1.1",
+  } as const;
+  const draft = draftOfQuestion({ request, assume: { apiKey: "valid", jwt: { sub: "a" }, response: 503 } });
+  assert.deepEqual(opened(draft), draft);
+  assert.deepEqual(questionOf(draft), { request, assume: { apiKey: "valid", jwt: '{"sub":"a"}', response: "503" } });
 });
 
 test("the URL for a listener keeps what fits: path, query, and a host that it serves", () => {

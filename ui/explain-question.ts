@@ -3,10 +3,9 @@ import type { ListenerState } from "../src/admin/plane/answers.ts";
 import type { Fields } from "../src/base/fields.ts";
 import { REDACTED, redactTarget, redactUrls, SECRET_PARAMETERS } from "../src/base/redaction.ts";
 import { SENSITIVE_HEADERS, SensitiveNames } from "../src/base/sensitive-names.ts";
-import type { RequestRecord } from "../src/recorder/records.ts";
 import { CONDITION } from "../src/rehearsal/condition.ts";
+import type { Explanation } from "../src/rehearsal/explanation.ts";
 import type { WrittenRequest } from "../src/rehearsal/facts.ts";
-import { urlToSend } from "../src/report/recorded.ts";
 import { hashOf } from "./place.ts";
 
 /** A header field of a request, as it is written. */
@@ -119,12 +118,15 @@ export function draftOfRequest({ headers, ...facts }: Omit<WrittenRequest, "body
   return { ...EMPTY_DRAFT, url, method, headers, source, version, certificate };
 }
 
-/** The place where one can ask what would happen to such a request; undefined for connections and sessions. */
-export function whatIfHash(record: RequestRecord): string | undefined {
-  const { method } = record;
-  const url = urlToSend(record);
-  if (method === undefined || url === undefined) return undefined;
-  return addressOf({ ...EMPTY_DRAFT, method, url }).hash;
+/** The draft with a question of the gateway. */
+export function draftOfQuestion({ request, assume = {} }: NonNullable<Explanation["question"]>): Draft {
+  const assumed = Object.entries(assume).map(([name, value]) => [name, valueText(value)] as const);
+  return { ...draftOfRequest(request), body: request.body, assume: new Map(assumed) };
+}
+
+/** A value as an assumption is written. */
+export function valueText(value: unknown): string {
+  return typeof value === "string" ? value : JSON.stringify(value);
 }
 
 /** The assumptions in a text, one per line. */

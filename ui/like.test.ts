@@ -2,12 +2,19 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { CelEnvironment } from "../src/cel/index.ts";
 import type { RequestRecord } from "../src/recorder/records.ts";
-import { alikeText, expressionLike, whereLike } from "./like.ts";
+import { alikeText, traceHash, whereLike } from "./like.ts";
+import { placeOf } from "./place.ts";
 
 function record(fields: Partial<RequestRecord>): RequestRecord {
   const request = { method: "GET", host: "shop.example", path: "/cart", status: 200, reason: "Upstream" } as const;
   const rest = { time: "2026-01-01T00:00:00.000Z", worker: 0, number: 1, generation: 1, duration: 1 };
   return { ...rest, received: 0, sent: 0, ...request, ...fields };
+}
+
+/** The expression in the address of a trace. */
+function expressionOf(like: RequestRecord): string | undefined {
+  const hash = traceHash(like);
+  return hash === undefined ? undefined : (placeOf(hash).query.get("expression") ?? undefined);
 }
 
 function chooses(expression: string | undefined, method: string, authority: string, path: string): boolean {
@@ -20,7 +27,7 @@ function chooses(expression: string | undefined, method: string, authority: stri
 }
 
 test("requests with the same method, host and path are like a recorded one", () => {
-  const like = expressionLike(record({}));
+  const like = expressionOf(record({}));
   assert.ok(chooses(like, "GET", "Shop.example:8080", "/cart"));
   for (const [method, host, path] of [
     ["POST", "shop.example", "/cart"],
@@ -32,18 +39,27 @@ test("requests with the same method, host and path are like a recorded one", () 
 
 test("what a client wrote is a text in the expression", () => {
   const path = '/a"b\\c" || true || "';
-  const like = expressionLike(record({ path, method: "A'B" }));
+  const like = expressionOf(record({ path, method: "A'B" }));
   assert.ok(chooses(like, "A'B", "shop.example", path));
   assert.ok(!chooses(like, "A'B", "shop.example", "/other"));
 });
 
 test("of a path that is not recorded as a whole, the beginning must be the same", () => {
   for (const fields of [{ path: "/reset/<redacted>/x" }, { path: "/reset/", cut: true }] as const)
-    assert.ok(chooses(expressionLike(record(fields)), "GET", "shop.example", "/reset/abc"));
+    assert.ok(chooses(expressionOf(record(fields)), "GET", "shop.example", "/reset/abc"));
 });
 
-test("no expression chooses connections", () => {
-  assert.equal(expressionLike(record({ kind: "session" })), undefined);
+test("the route is the same, and the path may be any if that is asked", () => {
+  const { query } = placeOf(traceHash(record({ route: "shop/cart" })) ?? "");
+  assert.equal(query.get("route"), "shop/cart");
+  assert.equal(traceHash(record({ route: "shop/cart" }), true), "#/trace?route=shop%2Fcart");
+  assert.equal(placeOf(traceHash(record({})) ?? "").query.has("route"), false);
+});
+
+test("no trace waits for connections, or for any request", () => {
+  assert.equal(traceHash(record({ kind: "session" })), undefined);
+  assert.equal(traceHash(record({ kind: "session", route: "shop/tcp" }), true), undefined);
+  assert.equal(traceHash(record({}), true), undefined);
 });
 
 test("what ended alike is counted with what was not kept", () => {

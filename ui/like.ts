@@ -2,6 +2,7 @@ import { REDACTED } from "../src/base/redaction.ts";
 import type { RecordAnswer, RequestRecord } from "../src/recorder/records.ts";
 import { groupsOf } from "../src/report/recorded.ts";
 import { literal } from "./filter.ts";
+import { hashOf } from "./place.ts";
 
 /** A filter of records that ended as one did: at the same route, with the same status, for the same reason. */
 export function whereLike({ route, status, reason, decider, error }: RequestRecord): string {
@@ -28,11 +29,16 @@ export function alikeText({ records, found, requests }: RecordAnswer, period: st
 }
 
 /**
- * An expression for which requests like one are true when they arrive: with its method, host and path, as its route is chosen only later.
- * Undefined for connections and sessions, which no expression sees.
+ * The place of a trace of the next request like one: with its method, host and path, and to the same route. `anyPath`: only to the same route.
+ * Undefined for connections and sessions, which no expression sees, and of `anyPath` for requests without a route.
  */
-export function expressionLike({ method, host, path, kind, cut }: RequestRecord): string | undefined {
-  if (method === undefined || kind !== undefined) return undefined;
+export function traceHash(record: RequestRecord, anyPath = false): string | undefined {
+  const { method, kind, route = "" } = record;
+  if (method === undefined || kind !== undefined || (anyPath && route === "")) return undefined;
+  return hashOf("/trace", { expression: anyPath ? "" : expressionLike(method, record), route });
+}
+
+function expressionLike(method: string, { host, path, cut }: RequestRecord): string {
   // A secret in the path, or the end of a long one, is not recorded.
   const [known = ""] = path.split(REDACTED);
   const isWhole = known === path && cut === undefined;

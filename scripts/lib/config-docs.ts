@@ -48,7 +48,10 @@ export class ConfigReference {
     const { description: _description, ...schema } = name === undefined ? definition : this.#definition(name);
     if (Object.keys(schema.properties ?? {}).length === 0 && schema.type === "object") return "It has no fields.\n";
     if (schema.title !== undefined) return `Its value is a ${this.#type(schema, page)}.\n`;
-    return this.#render([{ title: kind, schema }, ...this.#sectionsOf(page)], page);
+    const sections = this.#sectionsOf(page);
+    if (schema.type === "array")
+      return `Its value is a ${this.#type(schema, page)}.\n\n${this.#render(sections, page)}`;
+    return this.#render([{ title: kind, schema }, ...sections], page);
   }
 
   /** What a kind of policy does, in a sentence or two. */

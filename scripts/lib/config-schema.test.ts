@@ -21,6 +21,7 @@ const BEYOND_A_SCHEMA = [
   "bad-own-ports.in.yaml",
   "bad-policies-oidc-secret.in.yaml",
   "bad-policies-transformations.in.yaml",
+  "bad-pool-endpoints.in.yaml",
   "bad-ports-of-servers.in.yaml",
   "bad-prefix-rewrites.in.yaml",
   "bad-proxy-protocol-from.in.yaml",

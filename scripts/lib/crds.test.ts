@@ -31,10 +31,11 @@ const INT_OR_STRING: Node = {
 /** Fields that the API server cannot check, by the reason. The controller reports their mistakes in statuses. */
 const OPAQUE: Readonly<Record<string, RegExp>> = {
   "a text, or an object that refers to one":
-    /\.(?:key|cert|root|certificate|signingKey|clientSecret|htpasswd|jwks|discovery|directResponse(?:\.conditional\[\])?\.body)$/,
+    /\.(?:key|cert|root|certificate|signingKey|clientSecret|htpasswd|jwks|discovery|directResponse(?:\.conditional\[\])?\.body|errorPages\[\]\.(?:html|json|text)|ipAccess\.(?:allow|deny)\[\])$/,
   "a text, or an object":
     /\.(?:failureMode|(?:urlRewrite|requestRedirect)\.authority|authorization\.rules\[\]|networkAuthorization\.rules\[\])$/i,
-  "a text, or a number or boolean": /\.tracing\.(?:client|random)Sampling$|\.tls\.alpn\[\]$/,
+  "a text, or a number or boolean":
+    /\.tracing\.(?:client|random)Sampling$|\.tls\.alpn\[\]$|\.errorPages\[\]\.statuses\[\]$/,
   "policies of calls, which would be most of the schema if each call described them": /\.policies$/,
   "names and values that users choose": /\.jwtSign\.claims$|\.apiKey\.keys\[\]\.metadata$/,
   "objects of Kubernetes, which change with its version":

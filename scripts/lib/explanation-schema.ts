@@ -125,6 +125,11 @@ const explanation: Docs<Explanation> = {
     text: "how many requests with its id have records, of which this is the newest",
     optional: true,
   },
+  question: {
+    schema: data,
+    text: "of a request that is over: what to ask to learn what would happen to such a request; what matters and is not recorded is redacted in it",
+    optional: true,
+  },
   outcomes: { schema: { type: "array", items: { $ref: "#/$defs/outcome" } }, text: "one for each choice that is open" },
   omitted: {
     schema: { type: "integer", minimum: 1 },

@@ -15,12 +15,12 @@ test("each form of the grammar is read and written back", () => {
 test("an invalid address is rejected with what is wrong and what was expected", () => {
   const refused: Record<string, RegExp> = {
     "": /has no port/,
-    "15000": /has no port/,
+    "15000": /has no host, as localhost:15000 and 0.0.0.0:15000 have/,
     "localhost:65536": /"65536", which is not a number from 0 to 65535/,
     "localhost:+1": /not a number/,
     "localhost:": /not a number/,
     "example.com:80": /neither an IP address nor localhost/,
-    ":80": /neither an IP address nor localhost/,
+    ":80": /has no host, as localhost:80 and/,
     "[::1:80": /neither an IP address nor localhost/,
     "::1:80": /needs brackets: \[::1\]:80/,
     "[127.0.0.1]:80": /neither an IP address/,

@@ -20,6 +20,8 @@ export function parseListenAddress(text: string): ListenAddress {
   const value = text.trim();
   if (value === "off") return { type: "off" };
   if (value.startsWith("unix:")) return { type: "unix", path: unixPath(text, value.slice("unix:".length)) };
+  const [, bare] = /^:?(\d{1,5})$/.exec(value) ?? [];
+  if (bare !== undefined) throw invalid(text, `has no host, as localhost:${bare} and 0.0.0.0:${bare} have`);
   const colon = value.lastIndexOf(":");
   if (colon < 0) throw invalid(text, "has no port");
   const port = parsePort(text, value.slice(colon + 1));

@@ -26,6 +26,8 @@ function nameOfTarget(target: Target): string | undefined {
       return targetName(target);
     case "service":
       return `${target.key.replace(SERVICE, "$1/$2")}:${target.port}`;
+    case "pool":
+      return target.name;
     case "routeGroup":
       return target.name;
     case "invalid":

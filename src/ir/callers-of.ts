@@ -10,14 +10,22 @@ interface Caller {
 }
 
 /** All backends, mirrors and callouts of a configuration that name a host, each once. */
-export function callersOf({ binds, routeGroups, backends }: Pick<Ir, "binds" | "routeGroups" | "backends">): Caller[] {
+export function callersOf({
+  binds,
+  routeGroups,
+  backends,
+  workloads,
+}: Pick<Ir, "binds" | "routeGroups" | "backends" | "workloads">): Caller[] {
   const found = new Map<string, Caller>();
+  const ofPools = Map.groupBy(workloads, ({ services }) => Object.keys(services)[0]);
   const visit = (value: unknown, owner: string, udp: boolean): void => {
     if (typeof value !== "object" || value === null) return;
     const { type, key, host, port } = value as Readonly<Record<string, unknown>>;
     if (type === "static" && typeof host === "string" && typeof port === "number")
       found.set(`${owner} ${host} ${port} ${udp}`, { owner, host, port, udp });
-    const name = typeof key === "string" && type !== "service" ? key : owner;
+    if (type === "pool" && typeof key === "string")
+      for (const { address } of ofPools.get(key) ?? []) visit({ type: "static", ...address }, owner, udp);
+    const name = typeof key === "string" && type !== "service" && type !== "pool" ? key : owner;
     for (const part of Object.values(value)) visit(part, name, udp);
   };
   for (const bind of binds) visit(bind, bind.key, bind.protocol === "udp");

@@ -10,7 +10,7 @@ import { type Locate, withPlace } from "../base/origin.ts";
 import { backendName } from "../ir/backend-name.ts";
 import type { Ir } from "../ir/ir.ts";
 import type { HealthHistory } from "../telemetry/health-history.ts";
-import { type Service, serviceKey } from "../upstream/discovery/discovery.ts";
+import { isPool, type Service, serviceKey } from "../upstream/discovery/discovery.ts";
 import type { EndpointStats } from "../upstream/endpoints/endpoints.ts";
 import type { KnownName } from "../upstream/resolve/resolver.ts";
 import { targetName } from "../upstream/settings/pool-target.ts";
@@ -80,7 +80,9 @@ export class BackendViews {
     const backends = new Map(used.map((each) => [each.backend.key, each]));
     return [
       ...[...backends.values()].flatMap((each) => this.#backend(each, services)),
-      ...this.#ir.services.map((service) => this.#service(service, ofServices.get(serviceKey(service)) ?? [])),
+      ...this.#ir.services
+        .filter((service) => !isPool(service))
+        .map((service) => this.#service(service, ofServices.get(serviceKey(service)) ?? [])),
     ];
   }
 
@@ -89,7 +91,7 @@ export class BackendViews {
     const { key, target, origin } = backend;
     if (target.type === "routeGroup" || (target.type === "service" && !isNamed)) return [];
     const seen = this.#endpoints.ofBackend([backend, ...uses]);
-    const service = target.type === "service" ? services.get(target.key) : undefined;
+    const service = target.type === "service" || target.type === "pool" ? services.get(target.key) : undefined;
     const endpoints = service === undefined ? ((seen && [this.#endpoint(seen)]) ?? []) : this.#workloads(service);
     return [{ key, name: backendName(backend), kind: target.type, origin, endpoints, uses, counted: [key] }];
   }
@@ -105,6 +107,8 @@ export class BackendViews {
     return this.#endpoints.ofService(service).map((seen) => {
       const { keys, view } = this.#endpoint(seen);
       const isNotReady = seen.workload.status === "unhealthy" && seen.rank === undefined;
+      const { backup } = seen.workload;
+      if (isPool(service)) return { keys, view: { ...view, ...(backup && { backup }) } };
       return { keys, view: { ...view, workload: workloadOf(seen), ...(isNotReady && { state: "notReady" }) } };
     });
   }

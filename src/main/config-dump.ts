@@ -28,6 +28,7 @@ import type { NetworkExtAuthz } from "../policies/ext-authz/network-schema.ts";
 import { redactPolicy } from "../policies/registry.ts";
 import { redactTcp } from "../policies/upstream-settings/index.ts";
 import type { FrontendInput } from "../translation/schema/frontend.ts";
+import { isPool } from "../upstream/discovery/discovery.ts";
 import { targetName } from "../upstream/settings/pool-target.ts";
 import type { Target } from "../upstream/settings/target.ts";
 import { backendsOf, type UsedBackend } from "./backend-uses.ts";
@@ -64,8 +65,8 @@ export function dumpIr(ir: Ir, live: Live): Fields {
         ]),
       ),
     },
-    services: ir.services.map((service) => endpoints.service(service)),
-    workloads: ir.workloads.map((workload) => ({ ...workload })),
+    services: ir.services.filter((each) => !isPool(each)).map((service) => endpoints.service(service)),
+    workloads: ir.workloads.filter((each) => !isPool(each)).map((workload) => ({ ...workload })),
   };
 }
 
@@ -240,6 +241,7 @@ function stored({ type }: Target): boolean {
 function dumpBackend({ key, target, ...named }: Backend | RouteBackend): Fields {
   const { name, namespace } = "namespace" in named ? named : { name: key.slice(1), namespace: "" };
   if (target.type === "dynamic") return { dynamic: { name, namespace, target: target.expression ?? null } };
+  if (target.type === "pool") return { pool: { name, namespace } };
   if (target.type === "internal") return { internal: { name, namespace, path: target.path } };
   return { host: { name, namespace, target: targetText(target) } };
 }

@@ -5,6 +5,7 @@ import { formatOrigin, type Locate, type Origin, withPlace } from "../base/origi
 import { redactAll } from "../base/redaction.ts";
 import { backendName } from "../ir/backend-name.ts";
 import type { Ir, Listener, Route, TcpRoute } from "../ir/ir.ts";
+import { isPool } from "../upstream/discovery/discovery.ts";
 import { backendsOf } from "./backend-uses.ts";
 import {
   type DumpContext,
@@ -133,14 +134,17 @@ function* partsOf({ ir, live, settings }: PartsSource): Generator<Part> {
       dump: () => dumpTargeted(policy, live.hidden),
     };
   for (const service of ir.services) {
+    if (isPool(service)) continue;
     const name = `${service.namespace}/${service.hostname}`;
     yield { ...part("service", name, name, 0), dump: () => endpoints.service(service) };
   }
-  for (const workload of ir.workloads)
+  for (const workload of ir.workloads) {
+    if (isPool(workload)) continue;
     yield {
       ...part("workload", workload.uid, `${workload.namespace}/${workload.name}`, 0),
       dump: () => ({ ...workload }),
     };
+  }
   yield { ...part("settings", "", "of the process", 0), dump: () => settings };
 }
 

@@ -51,12 +51,13 @@ export class EndpointsDump {
    * the last.
    */
   service(service: Service): Json {
+    return { ...service, endpoints: this.#endpointsOf(service) };
+  }
+
+  #endpointsOf(service: Service): Json[] {
     const { buckets, unused } = this.#bucketsOf(service);
     const shown = [...buckets.slice(0, -1), [...(buckets.at(-1) ?? []), ...unused]];
-    return {
-      ...service,
-      endpoints: shown.map((bucket) => partition(bucket.flatMap((workload) => this.#dumped(workload, service)))),
-    };
+    return shown.map((bucket) => partition(bucket.flatMap((workload) => this.#dumped(workload, service))));
   }
 
   /** The addresses of a service, the nearest first and those that get no requests last. */
@@ -80,8 +81,14 @@ export class EndpointsDump {
 
   /** One entry, or one for each address if there are several. */
   #dumped(workload: Workload, service: Service): DumpedEndpoint[] {
-    const { uid, status, capacity } = workload;
+    const { uid, status, capacity, address } = workload;
     const key = serviceKey(service);
+    if (address !== undefined)
+      return this.#addresses(workload, service).map(({ host, seen }) => ({
+        key: host,
+        shown: { capacity },
+        stats: combined(seen.stats),
+      }));
     const shown = { endpoint: { workloadUid: uid, port: workload.services[key], status }, capacity };
     const all = this.#addresses(workload, service);
     return all.map(({ host, seen }) => ({
@@ -92,7 +99,11 @@ export class EndpointsDump {
   }
 
   #addresses(workload: Workload, service: Service): { readonly host: string; readonly seen: SeenEndpoint }[] {
-    const { uid, capacity, workloadIps, hostname } = workload;
+    const { uid, capacity, workloadIps, hostname, address } = workload;
+    if (address !== undefined) {
+      const stats = this.#byWorkload(uid);
+      return [{ host: targetName(address), seen: { addresses: [address], capacity, stats } }];
+    }
     const hosts = workloadIps.length > 0 ? workloadIps : [hostname ?? ""];
     const ports = new Set(Object.values({ ...service.ports, ...workload.services[serviceKey(service)] }));
     const known = this.#byWorkload(uid);
@@ -103,10 +114,13 @@ export class EndpointsDump {
     });
   }
 
-  /** The one endpoint of a static backend, in the shape of a service's endpoints; see `ofBackend`. */
+  /** The endpoints of a pool, or the one of a static backend (see `ofBackend`), in the shape of a service's endpoints. */
   backend(uses: readonly BackendLike[]): Json {
     const [first] = uses;
     const seen = this.ofBackend(uses);
+    const pool = first?.target.type === "pool" ? this.#services.find(first.target.key)?.service : undefined;
+    if (pool !== undefined)
+      return { ...(pool.loadBalancer && { loadBalancer: pool.loadBalancer }), endpoints: this.#endpointsOf(pool) };
     if (first === undefined || seen === undefined) return {};
     // Other backends may send to the same endpoints: the count is this backend's own.
     const total = this.#live.calls.get(first.key) ?? 0;

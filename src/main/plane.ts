@@ -121,8 +121,8 @@ export function makePlane(gateway: PlaneSource): AdminPlane {
     logFilter: () => gateway.logFilter,
     draining: () => gateway.draining,
     shutdown: () => void gateway.shutdown(),
-    openTrace: async ({ expression, token, ...options }, reader) => {
-      const filter = { expression, token, functions: gateway.configuration.frame.customFunctions ?? "" };
+    openTrace: async ({ expression, token, route, ...options }, reader) => {
+      const filter = { expression, token, route, functions: gateway.configuration.frame.customFunctions ?? "" };
       try {
         return await supervisor.hub.open({ ...options, filter }, reader);
       } catch (error) {
@@ -180,7 +180,8 @@ export function makePlane(gateway: PlaneSource): AdminPlane {
       const question = readExpressionQuestion(value);
       const functions = gateway.configuration.frame.customFunctions ?? "";
       const recorded = "id" in question.about ? recordedOf(question.about.id, gateway) : undefined;
-      return evaluate(question, { functions, hidden, recorded });
+      const perRequest = settings.expressions.perRequest * 1000;
+      return evaluate(question, { functions, hidden, perRequest, recorded });
     },
     async expressionNames(scope) {
       // Its examples are loaded only here.

@@ -13,6 +13,8 @@ type Order = Readonly<Record<Phase, readonly RequestPolicyKind[]>>;
 const ADMISSION = [
   // All others see gRPC, and what they reject becomes a gRPC status.
   "grpcWeb",
+  // The cheapest check, which needs nothing of the request.
+  "ipAccess",
   // Preflights carry no credentials, so `cors` responds to them before authentication.
   "cors",
   // Authentication: rules below read who the client is.
@@ -83,14 +85,16 @@ export const REQUEST_ORDER = {
 
 /** Response policies run route, then backend, then gateway; also for errors and the gateway's own responses. */
 export const RESPONSE_ORDER = {
-  // transformation → extProc
-  gateway: ["transformations", "extProc"],
+  // transformation → extProc, and the pages of what they have left
+  gateway: ["transformations", "extProc", "errorPages"],
   // Configured headers first: transformations and the external processor see them.
   route: [
     "responseHeaderModifier",
     "buffer",
     "transformations",
     "extProc",
+    // After all that can change the status or the body.
+    "errorPages",
     // Last: no change of Set-Cookie above drops the session's.
     "sessionPersistence",
   ],

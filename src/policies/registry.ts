@@ -12,9 +12,11 @@ import type { CallUseOf, Hidden, Kind, Policy } from "./define/policy.ts";
 import { shadowOf } from "./define/shadow.ts";
 import { delay } from "./delay/index.ts";
 import { directResponse } from "./direct-response/index.ts";
+import { errorPages } from "./error-pages/index.ts";
 import { extAuthz } from "./ext-authz/index.ts";
 import { extProc } from "./ext-proc/index.ts";
 import { grpcWeb } from "./grpc-web/index.ts";
+import { ipAccess } from "./ip-access/index.ts";
 import { jwtAuth } from "./jwt-auth/index.ts";
 import { localRateLimit } from "./local-rate-limit/index.ts";
 import { maxRequestBodySize } from "./max-request-body-size/index.ts";
@@ -63,6 +65,7 @@ export const REGISTRY: Registry = {
   backendAuth,
   apiKey,
   authorization,
+  ipAccess,
   delay,
   maxRequestBodySize,
   buffer,
@@ -73,6 +76,7 @@ export const REGISTRY: Registry = {
   urlRewrite,
   requestRedirect,
   directResponse,
+  errorPages,
   compression,
   sessionPersistence,
 } satisfies Placed;

@@ -10,9 +10,11 @@ import { schema as cors } from "./cors/schema.ts";
 import { schema as csrf } from "./csrf/schema.ts";
 import { schema as delay } from "./delay/schema.ts";
 import { schema as directResponse } from "./direct-response/schema.ts";
+import { schema as errorPages, resolve as resolveErrorPages } from "./error-pages/schema.ts";
 import { schema as extAuthz, resolve as resolveExtAuthz } from "./ext-authz/schema.ts";
 import { schema as extProc, resolve as resolveExtProc } from "./ext-proc/schema.ts";
 import { schema as grpcWeb } from "./grpc-web/schema.ts";
+import { schema as ipAccess, resolve as resolveIpAccess } from "./ip-access/schema.ts";
 import { schema as jwtAuth, resolve as resolveJwtAuth } from "./jwt-auth/schema.ts";
 import { schema as localRateLimit } from "./local-rate-limit/schema.ts";
 import { schema as maxRequestBodySize } from "./max-request-body-size/schema.ts";
@@ -74,6 +76,7 @@ export const POLICY_SCHEMAS = {
   apiKey: { schema: shadowable(apiKey), resolve: asWritten },
   backendAuth: { schema: backendAuth, resolve: resolveBackendAuth },
   authorization: { schema: shadowable(authorization), resolve: asWritten },
+  ipAccess: { schema: ipAccess, resolve: resolveIpAccess },
   backendTLS: { schema: backendTLS, resolve: resolveTls },
   http: { schema: http, resolve: asWritten },
   tcp: { schema: tcp, resolve: asWritten },
@@ -85,6 +88,7 @@ export const POLICY_SCHEMAS = {
   maxRequestBodySize: { schema: maxRequestBodySize, resolve: asWritten },
   buffer: { schema: buffer, resolve: asWritten },
   grpcWeb: { schema: grpcWeb, resolve: asWritten },
+  errorPages: { schema: errorPages, resolve: resolveErrorPages },
   compression: { schema: compression, resolve: asWritten },
   sessionPersistence: { schema: sessionPersistence, resolve: asWritten },
 } as const;

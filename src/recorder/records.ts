@@ -6,6 +6,7 @@ import { formatHostPort } from "../base/listen-address.ts";
 import type { Activation, Condition, RecordParts, RequestParts, ResponseParts } from "../cel/index.ts";
 import { Exemplars, type TimedRequest } from "../telemetry/exemplars.ts";
 import { parseTraceparent } from "../telemetry/tracing/traceparent.ts";
+import { isCalled } from "../trace/route-names.ts";
 import { errorOf, reasonOf } from "./codes.ts";
 import { FLAGS, type Kind, kindOf, NO_GRPC_STATUS, type SlotFields, TEXTS } from "./layout.ts";
 import type { Area, RecorderMemory } from "./memory.ts";
@@ -353,7 +354,7 @@ class RecordView implements Activation, TimedRequest {
 
   isOf(route: string): boolean {
     const label = this.#labels?.route;
-    return label === route || (label?.endsWith(`/${route}`) ?? false);
+    return label !== undefined && isCalled(label, route);
   }
 
   hasId(id: string): boolean {

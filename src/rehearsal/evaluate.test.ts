@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { noOpenssl, TestCa } from "../../test/helpers/certificates.ts";
 import { SENSITIVE_HEADERS, SensitiveNames } from "../base/sensitive-names.ts";
 import type { RequestRecord } from "../recorder/records.ts";
 import { type Evaluation, evaluate, readExpressionQuestion } from "./evaluate.ts";
@@ -48,9 +49,9 @@ const RECORDED = {
   },
 };
 
-function ask(expression: string, question: object = {}, functions = ""): Evaluation {
+function ask(expression: string, question: object = {}, functions = "", perRequest = 1000): Evaluation {
   const read = readExpressionQuestion({ expression, ...question });
-  return evaluate(read, { functions, hidden, recorded: "id" in read.about ? RECORDED : undefined });
+  return evaluate(read, { functions, hidden, perRequest, recorded: "id" in read.about ? RECORDED : undefined });
 }
 
 /** The values of the parts by their texts, with those that have none. */
@@ -146,6 +147,35 @@ test("a mistake has its place and what was probably meant; a failure has its rea
   assert.equal(failed.type, "bool");
   assert.match(ask("jwt", { scope: "record" }).problem?.message ?? "", /unknown variable jwt/);
   assert.equal(ask("twice(request.path)", { request: POST }, "twice(x) { x + x }").value, "/cart/cart");
+});
+
+test("the client's certificate is that of the request, also without its key", { skip: noOpenssl }, () => {
+  const certificate = new TestCa().issue("client", "spiffe://example/ns/shop/sa/cart").cert;
+  const request = { ...POST, url: "https://shop.example/cart", certificate };
+  assert.equal(ask("source.subjectCn + source.identity.serviceAccount", { request }).value, "clientcart");
+  const assumed = { assume: { clientCertificate: certificate } };
+  assert.equal(ask("source.subjectCn", { request: { url: "https://a/" }, ...assumed }).value, "client");
+  assert.equal(ask("has(source.subjectCn)", { request: { url: "https://a/" } }).value, false, "a client without one");
+  // Of a recorded request, only what is supplied is known.
+  assert.equal(ask("source.subjectCn", { id: "0-7", request: { certificate } }).value, "client");
+  assert.equal(ask("source.subjectCn", { id: "0-7", ...assumed }).value, "client");
+  assert.deepEqual(ask("source.subjectCn", { id: "0-7" }).needs?.[0]?.what, "the client's certificate");
+  assert.throws(
+    () =>
+      ask("1", {
+        request: { ...request, certificate: "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----" },
+      }),
+    (error) => error instanceof BadFacts && error.message === "the client's certificate cannot be read",
+  );
+});
+
+test("an expression has the budget of one request", () => {
+  const expression = "lists.range(100).map(x, x * 2).size()";
+  assert.equal(ask(expression, {}, "", 1000).value, 100);
+  assert.match(
+    ask(expression, {}, "", 1).problem?.what ?? "",
+    /too much work .* raise config\.expressions\.perRequest/,
+  );
 });
 
 test("an expression that does too much work ends", () => {

@@ -17,6 +17,8 @@ import {
   unknown,
 } from "../cel/index.ts";
 import type { RequestRecord } from "../recorder/records.ts";
+import { certificatesIn } from "../tls/assumed-certificate.ts";
+import { ClientCertificate } from "../tls/client-certificate.ts";
 import type { PartResult } from "../trace/events.ts";
 import { RequestSecrets } from "../trace/secrets.ts";
 import { ASSUMPTIONS, type AssumptionName, type Assumptions, readAssumptions } from "./assumptions.ts";
@@ -76,6 +78,8 @@ interface EvaluatedPart extends PartResult {
 interface Surroundings {
   /** `config.customFunctions`. */
   readonly functions: string;
+  /** The budget of a request, `config.expressions.perRequest`, in microseconds. */
+  readonly perRequest: number;
   /** Lower-case names of the fields whose values are redacted. */
   readonly hidden: Names;
   /** The request that the question names by its id, and what `where` reads of it. */
@@ -105,7 +109,7 @@ export function readExpressionQuestion(value: unknown): ExpressionQuestion {
 export function evaluate(question: ExpressionQuestion, around: Surroundings): Evaluation {
   const { expression, scope } = question;
   const secrets = new RequestSecrets(false, around.hidden, SECRET_PARAMETERS);
-  const activation = { ...activationOf(question, around), budget: new Budget() };
+  const activation = { ...activationOf(question, around), budget: new Budget(around.perRequest) };
   secrets.remember(activation.request?.headers ?? []);
   secrets.remember(activation.response?.headers ?? []);
   try {
@@ -149,6 +153,7 @@ const ASSUMED: Readonly<Record<string, readonly [name: AssumptionName, value: Va
 const USED: ReadonlySet<string> = new Set<AssumptionName>([
   ...Object.values(ASSUMED).map(([name]) => name),
   "oidc",
+  "clientCertificate",
   "body",
   "time",
   "random",
@@ -167,13 +172,15 @@ function activationOf({ scope, about }: ExpressionQuestion, { hidden, recorded }
     return known === undefined ? [] : [[variable, known ?? undefined] as const];
   });
   const facts = factsOfQuestion(about, recorded);
+  const certificate = certificateOf(about, assumed);
   const choices = new Choices();
   choices.begin(assumed, facts?.partly !== undefined);
   const unknowns = new UnknownFacts(choices);
-  const complete = facts && unknowns.begin(facts, hidden);
+  const partly = facts?.partly && { ...facts.partly, certificate: certificate !== undefined };
+  const complete = facts && unknowns.begin({ ...facts, ...(partly && { partly }) }, hidden);
   const known = {
     ...Object.fromEntries(values),
-    ...(complete && { request: requestOf(complete), source: sourceOf(complete) }),
+    ...(complete && { request: requestOf(complete), source: sourceOf(complete, certificate) }),
   };
   return { ...known, unknowns: new UnknownVariables(new Set(Object.keys(known)), scope, unknowns) };
 }
@@ -182,17 +189,40 @@ function factsOfQuestion(
   about: ExpressionQuestion["about"],
   recorded: Surroundings["recorded"],
 ): RequestFacts | undefined {
-  if (!("id" in about)) return "request" in about ? factsOfRequest(about.request) : undefined;
+  if (!("id" in about)) return "request" in about ? factsOfRequest(withoutCertificate(about.request)) : undefined;
   if (recorded === undefined) return undefined;
   const { record, parts } = recorded;
   const protocol = parts.request?.scheme === "https" ? "tls" : "http";
-  const facts = factsOf({ record, ...about }, { protocol, port: 80 });
+  const request = about.request && withoutCertificate(about.request);
+  const facts = factsOf({ record, ...(request && { request }) }, { protocol, port: 80 });
   if (facts === undefined)
     throw new BadFacts(
       `the record ${about.id} has no whole request`,
       "evaluate it in the scope record, or for another request",
     );
   return facts;
+}
+
+/** Nobody shakes hands here, so the certificate needs no key. */
+function withoutCertificate<Request extends { readonly certificate?: string | undefined }>(request: Request): Request {
+  return { ...request, certificate: undefined };
+}
+
+/** The client's certificate, as if a listener had accepted it. */
+function certificateOf(about: ExpressionQuestion["about"], assumed: Assumptions): ClientCertificate | undefined {
+  const written = "request" in about ? about.request?.certificate : undefined;
+  const pem = written ?? assumed.clientCertificate;
+  if (pem === undefined) return undefined;
+  const bad = new BadFacts("the client's certificate cannot be read", "write PEM that begins with the certificate", {
+    request: "certificate",
+  });
+  try {
+    const [own] = certificatesIn(pem);
+    if (own !== undefined) return new ClientCertificate(own);
+  } catch {
+    throw bad;
+  }
+  throw bad;
 }
 
 /** What is not known: variables as a whole, and what a request lacks. */
@@ -253,8 +283,14 @@ function fieldValue(line: string): string {
   return line.slice(line.indexOf(":") + 1).trim();
 }
 
-function sourceOf({ source: { address, port } }: RequestFacts): NonNullable<Activation["source"]> {
-  return { address, port, rawAddress: address, rawPort: port };
+function sourceOf(
+  { source: { address, port } }: RequestFacts,
+  client: ClientCertificate | undefined,
+): NonNullable<Activation["source"]> {
+  const own = { address, port, rawAddress: address, rawPort: port };
+  if (client === undefined) return own;
+  const { identity, spiffeId, subjectAltNames, issuer, subject, subjectCn, pem: certificate } = client;
+  return { ...own, identity, spiffeId, subjectAltNames, issuer, subject, subjectCn, certificate };
 }
 
 /** What a credential says about the client; only that it is valid says nothing. */

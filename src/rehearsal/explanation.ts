@@ -6,6 +6,7 @@ import type { EndpointStats } from "../upstream/endpoints/endpoints.ts";
 import type { Given, Lack } from "./choices.ts";
 import type { BadPart } from "./facts.ts";
 import type { Outcome } from "./outcome.ts";
+import type { Question } from "./question.ts";
 import { treeOf } from "./tree.ts";
 
 /** What can happen to a request. */
@@ -13,6 +14,8 @@ export interface Explained {
   readonly outcomes: readonly ExplainedOutcome[];
   /** At least this many more outcomes of services and unknown facts were not tried; absent if all were. */
   readonly omitted?: number;
+  /** Only of a request that is over: what to ask to learn what would happen to such a request. Absent if its record has no whole request. */
+  readonly question?: Pick<Question, "request" | "assume">;
 }
 
 export interface Explanation extends Explained {

@@ -26,6 +26,8 @@ export interface PartlyKnown {
   readonly time: Date;
   /** The address of the client is the one in the facts. */
   readonly source: boolean;
+  /** So is its certificate. */
+  readonly certificate: boolean;
 }
 
 /** What is wrong with a request, and how to write it. */

@@ -31,10 +31,14 @@ async function explain(routes: readonly object[], fields: Partial<RequestRecord>
     ...fields,
   };
   try {
-    const { outcomes, omitted } = await explainHappened(rehearsal, { record, ...more });
+    const { outcomes, omitted, question } = await explainHappened(
+      rehearsal,
+      { record, ...more },
+      { [bind?.key ?? ""]: 8080 },
+    );
     const [outcome] = outcomes;
     assert.ok(outcome !== undefined && outcomes.length === 1);
-    return { ...outcome, omitted, lines: stepLines(outcome.steps) };
+    return { ...outcome, omitted, question, lines: stepLines(outcome.steps) };
   } finally {
     rehearsal.close();
   }
@@ -211,4 +215,46 @@ test("of other things than requests, and of paths that are cut, there is only th
     assert.equal(unlike, undefined);
     assert.ok(lines.includes("✓ route default/r0"), JSON.stringify(other));
   }
+});
+
+test("the question what would happen to such a request: what matters is open, what services said is assumed", async () => {
+  const extAuthz = { host: "127.0.0.1:9", protocol: { http: {} } };
+  const [{ policies }] = authorization({ allow: GUEST }) as [{ policies: object }];
+  const query = [{ name: "page", value: { exact: "2" } }];
+  const routes = [
+    { matches: [{ path: { pathPrefix: "/x" }, query }], policies: { ...policies, extAuthz } },
+    { matches: [{ path: { pathPrefix: "/" } }] },
+  ];
+  const { question } = await explain(routes, {
+    ...PASSED,
+    method: "PUT",
+    version: "HTTP/2",
+    client: "192.0.2.7:50001",
+    received: 3,
+  });
+  assert.deepEqual(JSON.parse(JSON.stringify(question)), {
+    request: {
+      url: "http://a.test:8080/x?page=<redacted>",
+      method: "PUT",
+      headers: [
+        ["content-length", "3"],
+        ["x-role", "<redacted>"],
+      ],
+      body: "",
+      source: "192.0.2.7",
+      version: "2",
+    },
+    assume: { extAuthz: "allow" },
+  });
+  // What was supplied is as it is; a credential that was missing is not assumed.
+  const keys = [{ policies: { apiKey: { mode: "strict", keys: [{ key: "k" }] } } }];
+  const denied = { status: 401, reason: "APIKeyAuth", error: "TG_API_KEY_MISSING" } as const;
+  const decider = { policy: "apiKey", phase: "route", rule: 0 };
+  const supplied = { request: { headers: [["x-a", "1"]] as const, query: "v=2" } };
+  const { question: other } = await explain(keys, { ...denied, decider }, supplied);
+  assert.deepEqual(
+    [other?.request.url, other?.request.headers, other?.assume],
+    ["http://a.test:8080/x?v=2", [["x-a", "1"]], {}],
+  );
+  assert.equal((await explain(keys, { ...PASSED, method: "CONNECT" })).question, undefined, "not a whole request");
 });

@@ -3,15 +3,17 @@
  * rehearsal, and ways that contradict the record are dropped: what happened is what the record says.
  */
 import { isDeepStrictEqual } from "node:util";
+import { REDACTED } from "../base/redaction.ts";
 import type { CompiledBind } from "../proxy/compile/compiled.ts";
+import type { Ports } from "../proxy/data-plane.ts";
 import type { RequestRecord } from "../recorder/records.ts";
 import type { Step } from "../trace/steps.ts";
-import { type Assumptions, placed, readAssumptions, supplyOf, withoutPlace } from "./assumptions.ts";
+import { type Assumptions, isAssumption, placed, readAssumptions, supplyOf, withoutPlace } from "./assumptions.ts";
 import type { Given, Lack } from "./choices.ts";
 import type { Explained, ExplainedOutcome } from "./explanation.ts";
-import { factsOfRequest, type RequestFacts } from "./facts.ts";
+import { factsOfRequest, type RequestFacts, type WrittenRequest } from "./facts.ts";
 import type { Outcome } from "./outcome.ts";
-import type { RecordedQuestion } from "./question.ts";
+import type { Question, RecordedQuestion } from "./question.ts";
 import { allSteps, explainedRecord, isKey, type RecordSteps, stepsOfRecord } from "./recorded.ts";
 import type { Rehearsal } from "./rehearsal.ts";
 import { treeOf } from "./tree.ts";
@@ -27,11 +29,27 @@ export interface Happened extends Pick<RecordedQuestion, "request" | "assume"> {
   readonly record: RequestRecord;
 }
 
-/** What happened. Throws BadFacts for what is known besides the record. */
-export async function explainHappened(rehearsal: Rehearsal, happened: Happened): Promise<Explained> {
+/**
+ * What happened, and the question what would happen to such a request. `ports`: where binds listen, if not where the configuration says.
+ * Throws BadFacts for what is known besides the record.
+ */
+export async function explainHappened(rehearsal: Rehearsal, happened: Happened, ports: Ports = {}): Promise<Explained> {
+  const { record } = happened;
+  const bind = rehearsal.binds.find(({ key }) => key === record.bind);
+  const written = bind && writtenOf(happened, { ...bind, port: ports[bind.key] ?? bind.port });
+  const { open, ...explained } = await explainBy(rehearsal, happened, bind);
+  const given = explained.outcomes[0]?.given ?? {};
+  return { ...explained, ...(written !== undefined && { question: questionAbout(written, given, open) }) };
+}
+
+/** `open`: all that is not known and matters, also where what happened tells how it was. */
+async function explainBy(
+  rehearsal: Rehearsal,
+  happened: Happened,
+  bind: CompiledBind | undefined,
+): Promise<Explained & { readonly open?: readonly Lack[] }> {
   const { record, assume = {} } = happened;
   const assumed = readAssumptions(assume);
-  const bind = rehearsal.binds.find(({ key }) => key === record.bind);
   const facts = bind && factsOf(happened, bind);
   if (bind === undefined || facts === undefined) return { outcomes: [explainedRecord(record)] };
   const known = knownOf(record);
@@ -50,15 +68,59 @@ export async function explainHappened(rehearsal: Rehearsal, happened: Happened):
   return {
     outcomes: [{ ...explained, ...treeOfHappened(record, { sent, chosen, fitting }) }],
     ...(omitted > 0 && { omitted }),
+    open: fitting.flatMap(({ needs }) => needs),
   };
+}
+
+/**
+ * The question what would happen to such a request. Fields and parameters that matter and are not recorded are there as redacted, so their
+ * values are open; what services said and whether a credential was valid is assumed.
+ */
+function questionAbout(
+  written: WrittenRequest,
+  given: Given,
+  open: readonly Lack[] = [],
+): Required<Pick<Question, "request" | "assume">> {
+  const named = (kind: "field" | "parameter"): string[] => [
+    ...new Set(open.flatMap(({ supply }) => (supply?.kind === kind ? (supply.name ?? []) : []))),
+  ];
+  const [, query] = written.url.split("?");
+  const parameters = named("parameter").map((name) => `${encodeURIComponent(name)}=${REDACTED}`);
+  const search = [...(query === undefined ? [] : [query]), ...parameters].join("&");
+  const url = parameters.length === 0 ? written.url : `${written.url.replace(/\?.*/s, "")}?${search}`;
+  // The URL has the host.
+  const headers = [
+    ...written.headers.filter(([name]) => name !== "host"),
+    ...named("field").map((name) => [name, REDACTED] as const),
+  ];
+  // Without a credential, there is nothing to assume about it.
+  const assume = Object.entries(given).filter(
+    ([name, value]) => isAssumption(withoutPlace(name)) && value !== "missing",
+  );
+  return { request: { ...written, url, headers }, assume: Object.fromEntries(assume) };
 }
 
 /** What is known of a request that is over; undefined for anything else, and if its path is not whole. */
 export function factsOf(
-  { record, request = {} }: Pick<Happened, "record" | "request">,
+  happened: Pick<Happened, "record" | "request">,
   bind: Pick<CompiledBind, "protocol" | "port">,
 ): RequestFacts | undefined {
-  const { kind = "request", method = "", host = "", path, version, client, grpcStatus, received, time, error } = record;
+  const written = writtenOf(happened, bind);
+  if (written === undefined) return undefined;
+  const partly = {
+    time: new Date(happened.record.time),
+    source: written.source !== undefined,
+    certificate: written.certificate !== undefined,
+  };
+  return { ...factsOfRequest(written), partly };
+}
+
+/** The same, as somebody would write it. */
+function writtenOf(
+  { record, request = {} }: Pick<Happened, "record" | "request">,
+  bind: Pick<CompiledBind, "protocol" | "port">,
+): WrittenRequest | undefined {
+  const { kind = "request", method = "", host = "", path, version, client, grpcStatus, received, error } = record;
   if (kind !== "request" || record.cut === true || method === "CONNECT" || host === "" || !path.startsWith("/"))
     return undefined;
   const { headers = [], body = "", query = "", source = client && withoutPort(client), certificate } = request;
@@ -70,7 +132,7 @@ export function factsOf(
   const hasLength = has("content-length") || has("transfer-encoding");
   // There was a body, whose content is not known; none of it is read if its announced length is refused.
   const length = received === 0 && error === "TG_BODY_TOO_LARGE" ? TOO_LARGE : received;
-  const facts = factsOfRequest({
+  return {
     url: query === "" ? url : `${url}?${query}`,
     method,
     headers: [
@@ -83,9 +145,7 @@ export function factsOf(
     source,
     version: version === "HTTP/2" ? "2" : "1.1",
     certificate,
-  });
-  const partly = { time: new Date(time), source: source !== undefined };
-  return { ...facts, partly };
+  };
 }
 
 function withoutPort(client: string): string {

@@ -39,7 +39,9 @@ function ofGateway(
   }
   if (compiled === undefined) throw new Error("the rehearsal thread has no configuration");
   compiled.notices = notices;
-  return "record" in question ? explainHappened(compiled, question) : explain(compiled, question, { ports, endpoints });
+  return "record" in question
+    ? explainHappened(compiled, question, ports)
+    : explain(compiled, question, { ports, endpoints });
 }
 
 async function ofText({ resources }: Task, question: QuestionWithConfiguration): Promise<Explained> {

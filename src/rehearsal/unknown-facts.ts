@@ -178,14 +178,24 @@ export class UnknownFacts implements Unknowns, UnknownValues {
     return isKnown ? undefined : this.decide(condition, fields.map(aboutField));
   };
 
+  /** Whether a condition on the address of a client is met that is not known. */
+  readonly assumedAddress = (condition: string): boolean | undefined => {
+    if (this.#client?.address === false) return this.decide(condition, [SAMPLED_ADDRESS]);
+    return this.#partly !== undefined && !this.#partly.source ? this.decide(condition, [aboutSource()]) : undefined;
+  };
+
   mayHave(of: "header" | "query", name: string): boolean {
     return this.#partly !== undefined && !this.#known[of].has(of === "header" ? name.toLowerCase() : name);
   }
 
   /** What a request lacks that is partly known, and stands at this path of the variables. */
-  #missing([variable, field, name]: readonly string[], { source }: PartlyKnown): Need | undefined {
-    if (variable === "source")
-      return source && (field === "address" || field === "rawAddress") ? undefined : aboutSource(field);
+  #missing([variable, field, name]: readonly string[], { source, certificate }: PartlyKnown): Need | undefined {
+    if (variable === "source") {
+      if (source && (field === "address" || field === "rawAddress")) return undefined;
+      return KNOWN_FROM.get(field ?? "") === "certificate" && (certificate || this.#isCertificateAssumed())
+        ? undefined
+        : aboutSource(field);
+    }
     if (variable !== "request") return undefined;
     switch (field) {
       case "headers":
@@ -197,6 +207,10 @@ export class UnknownFacts implements Unknowns, UnknownValues {
       default:
         return undefined;
     }
+  }
+
+  #isCertificateAssumed(): boolean {
+    return this.#choices.assumed("clientCertificate") !== undefined;
   }
 
   #numbered(secret: string): string {

@@ -6,6 +6,8 @@ export interface TraceFilter {
   readonly token?: string | undefined;
   /** CEL over the request as received; undefined: every request. */
   readonly expression?: string | undefined;
+  /** Only a request for which this route is chosen, as in `isCalled`; undefined: every request. */
+  readonly route?: string | undefined;
   /** Definitions of the functions that the expression may call: those of the configuration in effect when the trace was opened. */
   readonly functions: string;
 }

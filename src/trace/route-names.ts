@@ -33,3 +33,8 @@ export function shortRoute(key: string, others: readonly string[] = []): string 
   }
   return key;
 }
+
+/** Whether `name` is that of a route: `<namespace>/<name>`, which is its label in metrics and records, or only the name. */
+export function isCalled(label: string, name: string): boolean {
+  return label === name || label.endsWith(`/${name}`);
+}

@@ -38,6 +38,11 @@ export interface TraceSink {
   evaluated(result: ExpressionResult): void;
   /** `scope`: the callouts that the event belongs to, outermost first. */
   emit(severity: Severity, message: TraceMessage, eventStart?: number | null, scope?: readonly string[]): void;
+  /**
+   * A route was chosen, by its label; before the event that says why. A route group may choose another one after it. undefined: no further route
+   * follows.
+   */
+  routed?(label: string | undefined): void;
   /** No events of the request follow. */
   finish(outcome?: Outcome): void;
 }
@@ -50,7 +55,9 @@ export function allSinks(first: TraceSink, ...others: readonly TraceSink[]): Tra
     options: {
       reveal: first.options.reveal,
       maxBodyBytes: Math.max(...sinks.map(({ options }) => options.maxBodyBytes)),
-      candidates: sinks.some(({ options }) => options.candidates ?? true),
+      get candidates() {
+        return sinks.some(({ options }) => options.candidates ?? true);
+      },
       messages: sinks.some(({ options }) => options.messages),
     },
     snapshots: sinks.some(({ snapshots }) => snapshots),
@@ -61,6 +68,9 @@ export function allSinks(first: TraceSink, ...others: readonly TraceSink[]): Tra
     emit: (severity, message, ...more) => {
       const forAll = !MESSAGE_TYPES.has(message.type);
       for (const sink of sinks) if (forAll || sink.options.messages === true) sink.emit(severity, message, ...more);
+    },
+    routed: (label) => {
+      for (const sink of sinks) sink.routed?.(label);
     },
     finish: (outcome) => {
       for (const sink of sinks) sink.finish(outcome);

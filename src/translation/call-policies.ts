@@ -94,8 +94,10 @@ export interface CalledInputs {
 }
 
 export interface CalledBackend {
-  /** Absent if it has no fixed address. */
+  /** Absent if it has no fixed address, or several. */
   readonly host?: string | undefined;
+  /** It is a pool with the key `/<name>`. Absent: false. */
+  readonly isPool?: boolean;
   /** The last are its own. */
   readonly policies: readonly PolicyInputs[];
 }

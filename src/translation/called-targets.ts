@@ -254,9 +254,10 @@ export class CalledTargets {
         hosts: undefined,
         report: () => {},
       });
+    if (named.isPool === true) return { type: "pool", key: `/${backend.replace(/^\//, "")}` };
     this.#context.report(at, {
       message: `${backend} has no fixed address, and a service needs one`,
-      expected: "a backend with host",
+      expected: "a backend with host or endpoints",
       cause: { code: "invalidDestination" },
     });
     return { type: "invalid", reference: backend };

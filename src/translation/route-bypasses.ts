@@ -196,7 +196,7 @@ function* namesOf(host: string): Generator<string> {
 /** Backends that requests can be sent to, as texts that are equal for the same place. */
 function targetsOf({ backends, policies: { directResponse, requestRedirect } }: Route): string[] {
   if (directResponse !== undefined || requestRedirect !== undefined) return [];
-  const isFixed = ({ type }: Target): boolean => type === "static" || type === "unix" || type === "service";
+  const isFixed = ({ type }: Target): boolean => ["static", "unix", "service", "pool"].includes(type);
   return backends
     .filter(({ weight, target }) => weight > 0 && isFixed(target))
     .map(({ target }) => JSON.stringify(target));

@@ -5,6 +5,8 @@ import type { Target } from "../upstream/settings/target.ts";
 import type { Problem, Report } from "./problems/problem.ts";
 import { noPort, reportUnknown } from "./references.ts";
 
+type HostTarget = Extract<Target, { type: "static" | "unix" }>;
+
 /** The ways to name a target, of which one is used. */
 export interface TargetInput {
   readonly host?: string | undefined;
@@ -38,13 +40,8 @@ export interface TargetContext {
 
 /** The target of a backend. Problems are reported and give an invalid target. */
 export function translateTarget(input: TargetInput, path: Path, context: TargetContext): Target {
-  if (input.host !== undefined) {
-    const parsed = parseHost(input.host);
-    const refused = parsed?.type === "static" ? context.hosts?.(parsed.host) : undefined;
-    if (parsed !== undefined && refused === undefined) return parsed;
-    context.report([...path, "host"], refused ?? invalidHost(input.host));
-    return { type: "invalid", reference: input.host };
-  }
+  if (input.host !== undefined)
+    return translateHost(input.host, path, context) ?? { type: "invalid", reference: input.host };
   if (input.service !== undefined) {
     const { name, port } = input.service;
     const ports = context.services.get(name);
@@ -71,6 +68,15 @@ export function translateTarget(input: TargetInput, path: Path, context: TargetC
   return expression === undefined ? { type: "dynamic" } : { type: "dynamic", expression };
 }
 
+/** The address of the field `host` of the object at `path`. undefined: there is a problem, which has been reported. */
+export function translateHost(host: string, path: Path, { hosts, report }: TargetContext): HostTarget | undefined {
+  const parsed = parseHost(host);
+  const refused = parsed?.type === "static" ? hosts?.(parsed.host) : undefined;
+  if (parsed !== undefined && refused === undefined) return parsed;
+  report([...path, "host"], refused ?? invalidHost(host));
+  return undefined;
+}
+
 function invalidHost(text: string): Problem {
   // Never shows the user and password of a URL.
   const message = `invalid host:port: ${text.replace(/.*@/s, "<redacted>@")}`;
@@ -83,7 +89,7 @@ function invalidHost(text: string): Problem {
   return { message, expected: `${host}, not a URL${further}`, cause };
 }
 
-function parseHost(text: string): Target | undefined {
+function parseHost(text: string): HostTarget | undefined {
   // A path that is not absolute would depend on the folder that the gateway was started in.
   if (text.startsWith("unix:")) return text[5] === "/" ? { type: "unix", path: text.slice(5) } : undefined;
   const match = /^(?:\[([0-9A-Fa-f:.]+)\]|([A-Za-z0-9._-]+)):(\d{1,5})$/.exec(text);

@@ -18,9 +18,11 @@ import { csrf } from "../../src/policies/csrf/index.ts";
 import { CHOICE_TEXTS } from "../../src/policies/define/conditional.ts";
 import { delay } from "../../src/policies/delay/index.ts";
 import { directResponse } from "../../src/policies/direct-response/index.ts";
+import { errorPages } from "../../src/policies/error-pages/index.ts";
 import { extAuthz } from "../../src/policies/ext-authz/index.ts";
 import { extProc } from "../../src/policies/ext-proc/index.ts";
 import { grpcWeb } from "../../src/policies/grpc-web/index.ts";
+import { ipAccess } from "../../src/policies/ip-access/index.ts";
 import { jwtAuth } from "../../src/policies/jwt-auth/index.ts";
 import { localRateLimit } from "../../src/policies/local-rate-limit/index.ts";
 import { maxRequestBodySize } from "../../src/policies/max-request-body-size/index.ts";
@@ -150,6 +152,16 @@ const POLICIES: Readonly<Record<RequestPolicyKind, string>> = {
   }),
   delay: texts(delay.decisions, { none: nothing, unknown: nothing, waits: [{ time: 250 }], bodyUnknown }),
   directResponse: texts(directResponse.decisions, { responds: [{ status: 404, bytes: 9 }] }),
+  errorPages: texts(errorPages.decisions, {
+    page: [
+      { status: 503, entry: 0, form: "html", bytes: 1234, failures: [] },
+      { status: 404, entry: 2, form: "json", bytes: 80, failures: ["jwt.sub: jwt is null"] },
+    ],
+    noPage: [{ status: 200, source: "backend" }],
+    kept: [{ status: 503, source: "policy" }],
+    unaccepted: nothing,
+    grpc: nothing,
+  }),
   extAuthz: texts(extAuthz.decisions, {
     allowed: [{ cached: false }, { cached: true }],
     denied: [
@@ -184,6 +196,16 @@ const POLICIES: Readonly<Record<RequestPolicyKind, string>> = {
     invalidTarget,
   }),
   grpcWeb: texts(grpcWeb.decisions, { otherCall: nothing, translated: [{ request: "text", response: "binary" }] }),
+  ipAccess: texts(ipAccess.decisions, {
+    allowed: [
+      { address: "192.0.2.7", network: "192.0.2.0/24" },
+      { address: "192.0.2.7", network: undefined },
+    ],
+    denied: [{ address: "192.0.2.7", network: "192.0.2.0/24" }],
+    notAllowed: [{ address: "192.0.2.7" }],
+    noAddress: [{ address: "unknown" }],
+    assumed: [{ allowed: true }, { allowed: false }],
+  }),
   jwtAuth: texts(jwtAuth.decisions, {
     valid: nothing,
     missing: [

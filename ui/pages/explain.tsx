@@ -8,12 +8,22 @@ import type { Explanation } from "../../src/rehearsal/explanation.ts";
 import type { BadPart } from "../../src/rehearsal/facts.ts";
 import { useAnswer } from "../answer.ts";
 import type { AskError } from "../ask.ts";
-import { addressOf, type Draft, draftOf, questionOf, requestKey, urlAt } from "../explain-question.ts";
+import {
+  addressOf,
+  type Draft,
+  draftOf,
+  draftOfQuestion,
+  questionOf,
+  requestKey,
+  urlAt,
+  valueText,
+} from "../explain-question.ts";
 import type { PageProps } from "../page.ts";
 import { HeaderRows } from "../parts/header-rows.tsx";
 import { Labeled } from "../parts/labeled.tsx";
-import { Outcome, valueText } from "../parts/outcome.tsx";
+import { Outcome } from "../parts/outcome.tsx";
 import { Problem } from "../parts/problem.tsx";
+import { hashOf } from "../place.ts";
 
 const METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
 
@@ -25,6 +35,35 @@ interface Asked {
 
 /** What would happen to a request: a form with its facts, what is assumed, and every outcome. Nothing is sent. */
 export function Explain({ place: { query } }: PageProps): VNode {
+  const id = query.get("id");
+  return (
+    <>
+      <h1>What would happen</h1>
+      {id === null ? <WhatIf query={query} /> : <Recorded key={id} id={id} />}
+    </>
+  );
+}
+
+/** Fills the form from the record of a request. */
+function Recorded({ id }: { readonly id: string }): VNode {
+  const { answer, problem } = useAnswer("/explain", { body: { id } }, id);
+  const question = answer?.question;
+  useEffect(() => {
+    if (question !== undefined) location.replace(addressOf(draftOfQuestion(question)).hash);
+  }, [question]);
+  return (
+    <>
+      <Problem problem={problem} />
+      {answer !== undefined && question === undefined ? (
+        <p>
+          The record {id} has no whole request. <a href={hashOf("/explain")}>Write one.</a>
+        </p>
+      ) : null}
+    </>
+  );
+}
+
+function WhatIf({ query }: { readonly query: URLSearchParams }): VNode {
   // The address has the same, without secrets.
   const asked = useSignal<Asked>({ draft: draftOf(query), times: 0 });
   const problem = useSignal<AskError | undefined>(undefined);
@@ -41,7 +80,6 @@ export function Explain({ place: { query } }: PageProps): VNode {
   };
   return (
     <>
-      <h1>What would happen</h1>
       <Form draft={draft} problem={problem.value} put={(next) => put(next, 1)} />
       {leftOut.length === 0 ? null : (
         <p class="quiet">

@@ -223,6 +223,16 @@ function RequestFields({ first, headers, write, recorded }: RequestFieldsProps):
           onInput={({ currentTarget }) => write({ body: currentTarget.value })}
         />
       </Labeled>
+      <Labeled name="Client address">
+        <input
+          placeholder="127.0.0.1"
+          defaultValue={first.source}
+          onInput={({ currentTarget }) => write({ source: currentTarget.value.trim() })}
+        />
+      </Labeled>
+      <Labeled name="Client certificate, PEM" wide>
+        <textarea rows={1} onInput={({ currentTarget }) => write({ certificate: currentTarget.value.trim() })} />
+      </Labeled>
       <Labeled name="Assumptions, one per line" wide>
         <textarea
           rows={3}

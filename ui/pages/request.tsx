@@ -5,9 +5,8 @@ import { givenText } from "../../src/report/given-text.ts";
 import { decidedBy, durationText, keyOf, methodOf, statusOf, urlOf } from "../../src/report/recorded.ts";
 import { useAnswer } from "../answer.ts";
 import { curlOf } from "../curl.ts";
-import { whatIfHash } from "../explain-question.ts";
 import { withTerm } from "../filter.ts";
-import { alikeText, expressionLike, MOST_ALIKE, whereLike } from "../like.ts";
+import { alikeText, MOST_ALIKE, traceHash, whereLike } from "../like.ts";
 import type { PageProps } from "../page.ts";
 import { Copy } from "../parts/copy.tsx";
 import { Problem } from "../parts/problem.tsx";
@@ -42,7 +41,7 @@ export function Request({ rest: id }: PageProps): VNode {
   const trace = traceOf(record.id);
   return (
     <article>
-      <Headline record={record} isTraced={trace !== undefined} />
+      <Headline record={record} canAsk={answer?.question !== undefined} isTraced={trace !== undefined} />
       <Times record={record} />
       {alike > 1 ? (
         <p>
@@ -74,16 +73,19 @@ export function Request({ rest: id }: PageProps): VNode {
 
 interface HeadlineProps {
   readonly record: RequestRecord;
+  /** It can be asked what would happen to such a request. */
+  readonly canAsk: boolean;
   /** Its trace is shown, which can be saved with more than a record has. */
   readonly isTraced: boolean;
 }
 
 /** What happened in one sentence: the request, how it ended, and what decided. */
-function Headline({ record, isTraced }: HeadlineProps): VNode {
+function Headline({ record, canAsk, isTraced }: HeadlineProps): VNode {
   const { route, duration } = record;
   const decided = decidedBy(record);
   const curl = curlOf(record);
-  const whatIf = whatIfHash(record);
+  const whatIf = canAsk ? hashOf("/explain", { id: keyOf(record) }) : undefined;
+  const ofRoute = traceHash(record, true);
   return (
     <>
       <h1>
@@ -111,6 +113,7 @@ function Headline({ record, isTraced }: HeadlineProps): VNode {
       <p class="links">
         {whatIf === undefined ? null : <a href={whatIf}>What if…</a>}
         <TraceNext record={record} />
+        {ofRoute === undefined ? null : <a href={ofRoute}>Trace the next of its route</a>}
         <Alike record={record} />
       </p>
     </>
@@ -119,15 +122,14 @@ function Headline({ record, isTraced }: HeadlineProps): VNode {
 
 /** A link to a trace of the next request like this one; nothing for connections. */
 function TraceNext({ record }: { readonly record: RequestRecord }): VNode | null {
-  const expression = expressionLike(record);
-  if (expression === undefined) return null;
-  return <a href={hashOf("/trace", { expression })}>Trace the next like this</a>;
+  const hash = traceHash(record);
+  return hash === undefined ? null : <a href={hash}>Trace the next like this</a>;
 }
 
 /** What a record does not have, and where it can be seen. */
 function Untraced({ record }: { readonly record: RequestRecord }): VNode | null {
   const { attempts = 0 } = record;
-  if (expressionLike(record) === undefined) return null;
+  if (traceHash(record) === undefined) return null;
   const each = attempts > 1 ? `each of the ${attempts} attempts, ` : "";
   return (
     <p class="quiet">

@@ -24,24 +24,32 @@ interface Tracing {
   readonly problem?: AskError;
 }
 
-/** Traces the next request for which the expression in the address is true, and shows it while it happens. */
+/** Which request to trace: for which the expression is true, and for which the route is chosen; empty: any. */
+interface Filter {
+  readonly expression: string;
+  readonly route: string;
+}
+
+/** Traces the next request that fits the filter in the address, and shows it while it happens. */
 export function Trace({ place: { query } }: PageProps): VNode {
-  const expression = query.get("expression") ?? "";
+  const filter: Filter = { expression: query.get("expression") ?? "", route: query.get("route") ?? "" };
+  const { expression, route } = filter;
   const tracing = useSignal<Tracing | undefined>(undefined);
   /** Counts what this page has traced, so that one expression can be traced again. */
   const turn = useSignal(0);
   const field = useRef<HTMLInputElement>(null);
+  const routeField = useRef<HTMLInputElement>(null);
   const stop = useRef<() => void>(() => {});
   useEffect(() => {
     tracing.value = undefined;
-    if (expression === "") return;
+    if (expression === "" && route === "") return;
     const aborting = new AbortController();
     stop.current = () => aborting.abort();
-    void trace(expression, aborting.signal, (next) => {
+    void trace(filter, aborting.signal, (next) => {
       tracing.value = next;
     });
     return () => aborting.abort();
-  }, [expression, turn.value]);
+  }, [expression, route, turn.value]);
 
   const { state, rows = [], bodies, problem } = tracing.value ?? {};
   const recorded = state === "ended" ? requestIdOf(rows) : undefined;
@@ -53,9 +61,10 @@ export function Trace({ place: { query } }: PageProps): VNode {
         class="tools trace-tools"
         onSubmit={(event) => {
           event.preventDefault();
-          const next = field.current?.value.trim() || ANY;
-          if (next === expression) turn.value++;
-          else location.hash = hashOf("/trace", { expression: next });
+          const nextRoute = routeField.current?.value.trim() ?? "";
+          const next = field.current?.value.trim() || (nextRoute === "" ? ANY : "");
+          if (next === expression && nextRoute === route) turn.value++;
+          else location.hash = hashOf("/trace", { expression: next, route: nextRoute });
         }}
       >
         <ExpressionField
@@ -67,6 +76,14 @@ export function Trace({ place: { query } }: PageProps): VNode {
           placeholder='the next request, or the next for which this is true: request.path == "/cart"'
           problemId={problem === undefined ? undefined : "trace-problem"}
         />
+        <input
+          key={`route ${route}`}
+          ref={routeField}
+          class="route"
+          aria-label="Only if this route is chosen"
+          placeholder="any route"
+          defaultValue={route}
+        />
         {isOpen ? (
           <button type="button" onClick={() => stop.current()}>
             Stop
@@ -75,7 +92,7 @@ export function Trace({ place: { query } }: PageProps): VNode {
         <button type="submit">{state === undefined ? "Trace the next one" : "Trace another one"}</button>
       </form>
       <p class="quiet" role="status">
-        {state === undefined ? INTRODUCTION : STATES[state](rows.length)}{" "}
+        {state === undefined ? INTRODUCTION : STATES[state](rows.length, filter)}{" "}
         {recorded === undefined ? null : <a href={requestHash(recorded)}>What is recorded of it</a>}
       </p>
       <div id="trace-problem">
@@ -93,16 +110,20 @@ export function Trace({ place: { query } }: PageProps): VNode {
 
 const INTRODUCTION =
   "A trace shows every step of one request that has yet to come: what the gateway saw, what each policy changed, and how long each step took. Secrets are redacted.";
-const STATES: Readonly<Record<Tracing["state"], (events: number) => string>> = {
+const STATES: Readonly<Record<Tracing["state"], (events: number, filter: Filter) => string>> = {
   asking: () => "Asking the gateway.",
-  waiting: () => "Waiting for the next request for which the expression is true.",
+  waiting: (_, { expression, route }) => {
+    const of = route === "" ? "" : ` of the route ${route}`;
+    const when = expression === "" ? "" : " for which the expression is true";
+    return `Waiting for the next request${of}${when}.`;
+  },
   tracing: (events) => `The request is on its way; ${events} events so far.`,
   ended: (events) => `${events} events.`,
   stopped: (events) => (events === 0 ? "Stopped before a request came." : `Stopped after ${events} events.`),
 };
 
 /** Traces one request and shows each change. */
-async function trace(expression: string, signal: AbortSignal, show: (tracing: Tracing) => void): Promise<void> {
+async function trace(filter: Filter, signal: AbortSignal, show: (tracing: Tracing) => void): Promise<void> {
   const bodies = new TraceBodies();
   let now: Tracing = { state: "asking", rows: [], bodies };
   const change = (next: Partial<Tracing>): void => {
@@ -112,7 +133,7 @@ async function trace(expression: string, signal: AbortSignal, show: (tracing: Tr
   signal.addEventListener("abort", () => change({ state: "stopped" }));
   show(now);
   try {
-    const events = await openTrace({ expression, bodies: BODIES }, signal);
+    const events = await openTrace({ ...filter, bodies: BODIES }, signal);
     change({ state: "waiting" });
     for await (const event of events) {
       const last = now.rows.at(-1);

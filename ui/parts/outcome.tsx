@@ -2,6 +2,7 @@ import type { VNode } from "preact";
 import type { ExplainedOutcome } from "../../src/rehearsal/explanation.ts";
 import { givenText } from "../../src/report/given-text.ts";
 import { shareText } from "../../src/report/recorded.ts";
+import { valueText } from "../explain-question.ts";
 import { lackText } from "../lack-text.ts";
 import { StepTree } from "./step-tree.tsx";
 
@@ -51,9 +52,4 @@ export function Outcome({ outcome, before }: OutcomeProps): VNode {
       <StepTree steps={steps} before={before?.steps} />
     </article>
   );
-}
-
-/** A value as an assumption is written. */
-export function valueText(value: unknown): string {
-  return typeof value === "string" ? value : JSON.stringify(value);
 }

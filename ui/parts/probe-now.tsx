@@ -2,7 +2,7 @@ import { useSignal } from "@preact/signals";
 import type { VNode } from "preact";
 import type { ProbeAnswer } from "../../src/admin/plane/backends.ts";
 import { counted } from "../../src/base/counted.ts";
-import { foundText, NOTHING_PROBED, sentText } from "../../src/report/health.ts";
+import { foundText, NOTHING_PROBED, notProbed, sentText } from "../../src/report/health.ts";
 import { durationText } from "../../src/report/recorded.ts";
 import { AskError, ask } from "../ask.ts";
 import { Problem } from "./problem.tsx";
@@ -42,18 +42,20 @@ export function ProbeNow({ backend }: { readonly backend: string }): VNode {
 function summaryOf({ probes, endpoints }: ProbeAnswer): string {
   if (probes.length === 0) return NOTHING_PROBED;
   const failed = probes.filter(({ healthy }) => !healthy).length;
-  const all =
-    probes.length < endpoints ? `${probes.length} of ${endpoints} endpoints` : counted(probes.length, "probe");
+  const left = notProbed(endpoints, probes);
+  const all = left > 0 ? `${endpoints - left} of ${endpoints} endpoints` : counted(probes.length, "probe");
   return `${all}: ${failed === 0 ? "healthy" : `${failed} failed`}`;
 }
 
 function Results({ answer: { probes } }: { readonly answer: ProbeAnswer }): VNode {
+  const areOfReplicas = probes.some(({ pod }) => pod !== undefined);
   return (
     <section class="scroll" tabIndex={0} aria-label="Probes">
       <table class="mono">
         <thead>
           <tr>
             <th scope="col">endpoint</th>
+            {areOfReplicas && <th scope="col">replica</th>}
             <th scope="col">state</th>
             <th scope="col" class="number">
               time
@@ -66,6 +68,7 @@ function Results({ answer: { probes } }: { readonly answer: ProbeAnswer }): VNod
           {probes.map((probe, index) => (
             <tr key={index}>
               <td>{probe.address}</td>
+              {areOfReplicas && <td>{probe.pod}</td>}
               <td class={probe.healthy ? "good" : "bad"}>{probe.healthy ? "healthy" : "unhealthy"}</td>
               <td class="number">{durationText(probe.duration)}</td>
               <td>{sentText(probe.sent)}</td>

@@ -50,6 +50,8 @@ interface CallOptions {
 export interface TraceRequest extends CallOptions {
   /** CEL over the request: trace the next request for which it is true. Default: the next request. */
   readonly expression?: string | undefined;
+  /** The next request for which this route is chosen: `<namespace>/<name>` or only the name. */
+  readonly route?: string | undefined;
   /** Trace only the request that carries it in `TRACE_TOKEN_HEADER`; see `newTraceToken`. */
   readonly token?: string | undefined;
   /** Show the values of headers that hold secrets. Default false. */

@@ -32,7 +32,7 @@ export interface BackendView {
   readonly key: string;
   /** As metrics and the access log call it. */
   readonly name: string;
-  readonly kind: "static" | "unix" | "service" | "dynamic" | "internal" | "invalid";
+  readonly kind: "static" | "unix" | "service" | "pool" | "dynamic" | "internal" | "invalid";
   readonly origin?: Origin;
   /** Requests that were sent to it since the gateway started. */
   readonly requests: number;
@@ -50,7 +50,13 @@ export interface ProbeAnswer {
   /** How many endpoints it has. */
   readonly endpoints: number;
   /** At most 16, those that get no requests first. Empty if no worker knows an endpoint, because no route leads to it. */
-  readonly probes: readonly ProbeResult[];
+  readonly probes: readonly EndpointProbe[];
+}
+
+/** A probe of an endpoint, which may come back differently from another replica. */
+interface EndpointProbe extends ProbeResult {
+  /** Where `tgctl ui` merges the answers of replicas: the pod that probed. */
+  readonly pod?: string;
 }
 
 /** A route that sends requests to a backend. */
@@ -105,6 +111,8 @@ export interface EndpointView {
   readonly consecutiveFailures: number;
   /** Share of requests among the endpoints that are equally near, in relation to theirs. */
   readonly weight: number;
+  /** It gets requests only while no endpoint without this takes any. Absent: false. */
+  readonly backup?: true;
   /** Only of services. */
   readonly workload?: {
     readonly name: string;

@@ -139,6 +139,8 @@ export interface TraceOptions {
   readonly expression?: string;
   /** Only the request that carries it in `TRACE_TOKEN_HEADER`. */
   readonly token?: string;
+  /** Only a request for which this route is chosen: `<namespace>/<name>` or only the name. */
+  readonly route?: string;
   /** Show the values of headers that hold secrets. */
   readonly reveal: boolean;
   /** Bytes of each body to show at most; 0 = no bodies. */

@@ -28,9 +28,9 @@ export const traceRoutes: readonly AdminRoute[] = [
     // The contract does not name the method: the reference's client sends POST, EventSource and browsers send GET.
     methods: ["GET", "POST"],
     onlyReads: true,
-    parameters: ["expression", "reveal", "bodies", "token", "duration"],
+    parameters: ["expression", "route", "reveal", "bodies", "token", "duration"],
     summary:
-      "events of the next request (server-sent); expression=<CEL>, token=<text>, reveal=true, bodies=<number of bytes, or 4KiB; 0 for none>, duration=<30s, ends the trace even if the request continues>",
+      "events of the next request (server-sent); expression=<CEL>, route=<name>, token=<text>, reveal=true, bodies=<number of bytes, or 4KiB; 0 for none>, duration=<30s, ends the trace even if the request continues>",
     handle: (call) => {
       const options = traceOptions(call.query);
       if (options.reveal && call.headers.origin !== undefined)
@@ -99,12 +99,17 @@ function traceOptions(query: URLSearchParams): TraceOptions {
   const token = query.get("token");
   if (token !== null && !isTraceToken(token))
     throw new AdminBadRequest("invalid token: expected 22 to 128 letters, digits, - and _, chosen at random");
+  const route = query.get("route") || undefined;
+  const reveal = flag(query, "reveal");
+  if (route !== undefined && (token !== null || reveal))
+    throw new AdminBadRequest("route cannot be combined with token or reveal");
   const maxMs = duration(query, "duration", MAX_DURATION);
   return {
-    reveal: flag(query, "reveal"),
+    reveal,
     maxBodyBytes: size(query, "bodies", MAX_TRACE_BODIES, MAX_TRACE_BODIES),
     ...(maxMs !== undefined && { maxMs }),
     ...(expression !== undefined && { expression }),
+    ...(route !== undefined && { route }),
     ...(token !== null && { token }),
   };
 }

@@ -101,7 +101,7 @@ test("every mistake is reported with its place, also in functions without caller
     "2:10 unknown variable b; did you mean a?",
     "3:13 unknown function nobody",
     "4:14 no such overload: string + int; both sides need the same type, which string(…) or int(…) makes them",
-    "10:21 error parsing regexp: missing closing ): `(`; write the pattern in RE2 syntax",
+    "10:21 missing closing ): `(`; write it in RE2 syntax",
   ]);
   assert.match(
     readFunctions(definitions).problems[0]?.message ?? "",

@@ -2,7 +2,7 @@
 import { RE2JS } from "re2js";
 import { BoundedCache } from "../../base/bounded-cache.ts";
 import { detached } from "../../base/detached.ts";
-import { messageOf } from "../../base/errors.ts";
+import { patternProblem } from "../../base/pattern-problem.ts";
 import { Budget, charge, endBudget, measured, startBudget } from "../values/budget.ts";
 import { type Failure, fail } from "../values/failure.ts";
 import type { CelValue } from "../values/types.ts";
@@ -53,8 +53,7 @@ export function compilePattern(source: string): RE2JS | Failure {
   try {
     pattern = RE2JS.compile(source);
   } catch (error) {
-    const why = messageOf(error);
-    return fail(`${why}; write the pattern in RE2 syntax`);
+    return fail(patternProblem(error));
   }
   cache.set(detached(source), pattern);
   return pattern;

@@ -55,14 +55,17 @@ export function mergeBackend(answers: readonly OfReplica<BackendView>[]): Backen
   };
 }
 
-/** What the probes of all replicas, at least one, have found. */
-export function mergeProbes(answers: readonly ProbeAnswer[]): ProbeAnswer {
+/** What the probes of all replicas, at least one, have found: those of one endpoint stand together, each with its pod. */
+export function mergeProbes(answers: readonly OfReplica<ProbeAnswer>[]): ProbeAnswer {
   const [first] = answers;
   if (first === undefined) throw new RangeError("no replica has probed");
+  const probes = answers.flatMap(({ pod, answer }) =>
+    answer.probes.map((probe) => (pod === undefined ? probe : { ...probe, pod })),
+  );
   return {
-    ...first,
-    endpoints: mostOf(answers, ({ endpoints }) => endpoints) ?? 0,
-    probes: answers.flatMap(({ probes }) => probes),
+    ...first.answer,
+    endpoints: mostOf(answers, ({ answer }) => answer.endpoints) ?? 0,
+    probes: [...Map.groupBy(probes, ({ address }) => address).values()].flat(),
   };
 }
 

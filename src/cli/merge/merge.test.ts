@@ -1,13 +1,12 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { Overview, RouteRow, RoutesAnswer, TrafficPoint } from "../../admin/plane/answers.ts";
-import type { BackendView, EndpointView } from "../../admin/plane/backends.ts";
+import type { Overview, PlacedRoute, RouteRow, RoutesAnswer, TrafficPoint } from "../../admin/plane/answers.ts";
 import type { RequestRecord } from "../../recorder/records.ts";
-import { mergeBackend } from "./backends.ts";
+import { newestExplanation } from "./explanation.ts";
 import { mergeLogLevels } from "./log-levels.ts";
-import { mergeOverviews } from "./overview.ts";
+import { mergeOverviews, mergeStatus } from "./overview.ts";
 import { mergeRecords } from "./records.ts";
-import { mergeRoutes, routesQuery } from "./routes.ts";
+import { mergeRoute, mergeRoutes, routesQuery } from "./routes.ts";
 
 const DAY = "2026-11-28T12:00";
 
@@ -135,38 +134,92 @@ test("where traffic decides the order of routes, it is that of all replicas", ()
   ]);
   assert.deepEqual(shown({ sort: "requests", page: "2", limit: "1" }), [["c", 6, 6]]);
   const static_ = new URLSearchParams({ page: "2", limit: "1" });
-  assert.equal(routesQuery(static_), static_, "replicas agree on the page");
+  assert.equal(String(routesQuery(static_)), "page=2&limit=1", "replicas agree on the page");
 });
 
-function endpoint(
-  state: EndpointView["state"],
-  requests: number,
-  health: number,
-  address = "10.0.0.7:80",
-): EndpointView {
-  const rest = { latency: 0, active: 1, consecutiveFailures: 0, weight: 1, changes: [] };
-  const limits = { connections: 8, waiting: 8, requests: null, rejected: 1 };
-  return { addresses: [address], state, requests, health, limits, ...rest };
-}
-
-function backend(each: EndpointView): BackendView {
-  const endpoints = { total: 1, shown: [each] };
-  return { key: "/a", name: "a", kind: "static", requests: 1, failing: 1, endpoints, routes: { total: 0, shown: [] } };
-}
-
-test("an endpoint has the worst state that a replica sees, and says which", () => {
-  const { endpoints, requests } = mergeBackend([
-    { pod: "a", answer: backend(endpoint("healthy", 30, 1)) },
-    { pod: "b", answer: backend(endpoint("evicted", 10, 0)) },
+test("a route has what replicas know at each of its places", () => {
+  const placed = (listener: string, requests: number, latest?: string): PlacedRoute => ({
+    ...row("a", requests),
+    listener,
+    ...(latest !== undefined && { latest }),
+    policies: { route: [] },
+    backendPolicies: [],
+  });
+  const view = (since: string, total: number, ...shown: readonly PlacedRoute[]) => ({
+    generation: 1,
+    since,
+    places: { total, shown },
+  });
+  const { since, places } = mergeRoute([
+    view(`${DAY}:05.000Z`, 1, placed("web", 1, `${DAY}:30.000Z`)),
+    view(`${DAY}:02.000Z`, 2, placed("web", 2, `${DAY}:20.000Z`), placed("secure", 4)),
   ]);
-  assert.equal(requests, 2);
-  assert.equal(endpoints.total, 1);
-  const [{ state, stateAt, health, active, requests: own, limits } = endpoint("unused", 0, 0)] = endpoints.shown;
+  assert.equal(since, `${DAY}:02.000Z`);
+  assert.equal(places.total, 2);
   assert.deepEqual(
-    { state, stateAt, health, active, own },
-    { state: "evicted", stateAt: ["b"], health: 0.75, active: 2, own: 40 },
+    places.shown.map(({ listener, requests, latest }) => [listener, requests, latest]),
+    [
+      ["web", 3, `${DAY}:30.000Z`],
+      ["secure", 4, undefined],
+    ],
   );
-  assert.deepEqual(limits, { connections: 16, waiting: 16, requests: null, rejected: 2 });
+  const apart = [view(DAY, 1, placed("web", 1)), view(DAY, 1, placed("secure", 1))];
+  assert.equal(mergeRoute(apart).places.total, 2, "replicas whose configurations differ");
+});
+
+test("routes are sorted by the time of the latest request at any replica", () => {
+  const at = (key: string, latest: string): RouteRow => ({ ...row(key, 1), latest });
+  const answers = [
+    routes(at("a", `${DAY}:30.000Z`), at("b", `${DAY}:10.000Z`)),
+    routes(at("a", `${DAY}:20.000Z`), at("b", `${DAY}:40.000Z`), row("c", 0)),
+  ];
+  assert.deepEqual(
+    mergeRoutes(answers, new URLSearchParams({ sort: "latest" })).routes.map(({ key, latest }) => [key, latest]),
+    [
+      ["b", `${DAY}:40.000Z`],
+      ["a", `${DAY}:30.000Z`],
+      ["c", undefined],
+    ],
+  );
+});
+
+test("the status that needs attention first: an error, then a replica that is behind", () => {
+  const { status } = overview([], 0, null);
+  const behind = { ...status, generation: 2, synchronized: false };
+  const failed = { ...status, generation: 3, lastError: { at: DAY, message: "refused", diagnostics: [] } };
+  assert.equal(mergeStatus([status, behind, failed]).generation, 3);
+  assert.equal(mergeStatus([status, behind]).generation, 2);
+  assert.equal(mergeStatus([status, status]).generation, 1);
+});
+
+test("failures are those since the first of the replicas has counted; none if no replica records requests", () => {
+  const at = (since: string, count: number): Overview => {
+    const { failures, ...rest } = overview([], count, null);
+    return { ...rest, failures: failures && { ...failures, since } };
+  };
+  const merged = mergeOverviews([
+    { pod: "a", answer: at(`${DAY}:05.000Z`, 1) },
+    { pod: "b", answer: at(`${DAY}:02.000Z`, 1) },
+    { pod: "c", answer: { ...overview([], 1, null), failures: null } },
+  ]);
+  assert.deepEqual([merged.failures?.since, merged.failures?.found], [`${DAY}:02.000Z`, 2]);
+  assert.equal(mergeOverviews([{ pod: "c", answer: { ...overview([], 1, null), failures: null } }]).failures, null);
+});
+
+test("the newest request with an id is explained, wherever it was, and all of them are counted", () => {
+  const explanation = { outcomes: [], generation: 1 };
+  const at = (pod: string, seconds?: number, alike?: number) => ({
+    pod,
+    answer: {
+      ...explanation,
+      ...(seconds !== undefined && { record: record(seconds) }),
+      ...(alike !== undefined && { alike }),
+    },
+  });
+  const newest = newestExplanation([at("a", 1), at("b", 3, 2), at("c", 2), at("d")]);
+  assert.deepEqual([newest?.record.pod, newest?.record.time, newest?.alike], ["b", `${DAY}:03.000Z`, 4]);
+  assert.equal(newestExplanation([at("a", 1), at("d")])?.alike, undefined);
+  assert.equal(newestExplanation([at("d")]), undefined);
 });
 
 test("log levels that differ between replicas are unknown, and their filters are all named", () => {
@@ -182,25 +235,4 @@ test("log levels that differ between replicas are unknown, and their filters are
     level: "info",
     modules: [{ name: "proxy", level: null, own: true }],
   });
-});
-
-test("endpoints that get no requests are counted though each replica has evicted another one, and come first", () => {
-  const [one, two] = ["10.0.0.8:80", "10.0.0.9:80"];
-  const at = (pod: string, down: string, ...up: readonly string[]) => {
-    const shown = [endpoint("evicted", 1, 0, down), ...up.map((address) => endpoint("healthy", 1, 1, address))];
-    return { pod, answer: { ...backend(endpoint("healthy", 0, 1)), endpoints: { total: 3, shown } } };
-  };
-  const { failing, endpoints } = mergeBackend([at("a", one, two, "10.0.0.7:80"), at("b", two, one)]);
-  assert.equal(failing, 2);
-  assert.equal(endpoints.total, 3);
-  assert.deepEqual(
-    endpoints.shown.map(({ addresses, state, stateAt }) => [addresses[0], state, stateAt]),
-    [
-      [one, "evicted", ["a"]],
-      [two, "evicted", ["b"]],
-      ["10.0.0.7:80", "healthy", undefined],
-    ],
-  );
-  const many = { ...at("a", one).answer, failing: 40 };
-  assert.equal(mergeBackend([at("b", two), { pod: "a", answer: many }]).failing, 40, "more than it shows");
 });

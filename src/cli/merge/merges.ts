@@ -45,7 +45,7 @@ export const MERGES: { readonly [Endpoint in MergedEndpoint]: Merge<AdminAnswers
   "/impact": { merge: (answers) => mergeImpacts(answersOf(answers)) },
   "/logging": { merge: (answers) => mergeLogLevels(answersOf(answers)) },
   "/overview": { merge: mergeOverviews },
-  "/probe/": { merge: (answers) => mergeProbes(answersOf(answers)) },
+  "/probe/": { merge: mergeProbes },
   "/requests": { merge: (answers, query) => mergeRecords(answers, Number(query.get("limit") ?? RECORDS)) },
   "/requests/": { merge: (answers) => mergeRecords(answers) },
   "/routes": { ask: routesQuery, merge: (answers, query) => mergeRoutes(answersOf(answers), query) },

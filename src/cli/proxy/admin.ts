@@ -97,6 +97,7 @@ export async function openTrace(
   proxy: ProxyAdmin,
   request: {
     readonly expression: string | undefined;
+    readonly route?: string | undefined;
     readonly token: string | undefined;
     readonly reveal: boolean;
     readonly duration: string | undefined;

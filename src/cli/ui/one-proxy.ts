@@ -32,10 +32,10 @@ export function traceAt(
   query: URLSearchParams,
   signal: AbortSignal,
 ): Promise<AsyncGenerator<TraceRecord>> {
-  const [expression, bodies, duration] = ["expression", "bodies", "duration"].map(
+  const [expression, route, bodies, duration] = ["expression", "route", "bodies", "duration"].map(
     (name) => query.get(name) ?? undefined,
   );
-  return openTrace(proxy, { expression, bodies, duration, token: undefined, reveal: false, signal });
+  return openTrace(proxy, { expression, route, bodies, duration, token: undefined, reveal: false, signal });
 }
 
 /** Asks a proxy. @throws CliError if it does not respond */

@@ -78,7 +78,7 @@ const ROUTES = routesByPath<ViewSource>([
     path: "/debug/trace",
     methods: ["GET"],
     // Secrets are never revealed here.
-    parameters: ["expression", "bodies", "duration"],
+    parameters: ["expression", "route", "bodies", "duration"],
     summary: "events of the next request",
     handle: async ({ plane, query, signal }) => {
       try {

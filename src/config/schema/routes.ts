@@ -11,6 +11,7 @@ import {
   regex,
   routeHostname,
 } from "../../translation/schema/scalars.ts";
+import { endpoints, poolLoadBalancer, poolName } from "./pools.ts";
 
 const PATHS = ["exact", "pathPrefix", "regex"] as const;
 
@@ -63,10 +64,24 @@ const routeMatch = z
   .meta({ id: "RouteMatch", description: "All conditions that are set must match." });
 
 /** The ways to name what a backend sends to; exactly one of them. */
-const TARGET_KEYS = ["host", "service", "backend", "dynamic", "internal", "routeGroup", "invalid"] as const;
+const TARGET_KEYS = [
+  "host",
+  "endpoints",
+  "service",
+  "backend",
+  "dynamic",
+  "internal",
+  "routeGroup",
+  "invalid",
+] as const;
 
 const target = {
   host: z.string().optional().describe("`host:port`, `ip:port` or `unix:/path`."),
+  endpoints,
+};
+
+const routeTarget = {
+  ...target,
   service: serviceReference.optional().describe("An entry of `services`."),
 };
 
@@ -92,7 +107,7 @@ const internal = internalPath
 
 const routeBackend = exactlyOne(
   z.strictObject({
-    ...target,
+    ...routeTarget,
     dynamic: dynamicHttp,
     internal,
     backend: z.string().optional().describe("A named backend: `/name`."),
@@ -104,6 +119,8 @@ const routeBackend = exactlyOne(
       .max(1_000_000)
       .default(1)
       .describe("Share of the requests, relative to the other backends. 0: none."),
+    name: poolName,
+    loadBalancer: poolLoadBalancer,
     policies: backendPolicies.optional(),
   }),
   TARGET_KEYS,
@@ -137,7 +154,7 @@ export const gatewayRoute = z
 
 const tcpBackend = exactlyOne(
   z.strictObject({
-    ...target,
+    ...routeTarget,
     dynamic: dynamicTcp,
     backend: z.string().optional().describe("A named backend: `/name`."),
     weight: z
@@ -146,9 +163,11 @@ const tcpBackend = exactlyOne(
       .max(1_000_000)
       .default(1)
       .describe("Share of the connections, relative to the other backends. 0: none."),
+    name: poolName,
+    loadBalancer: poolLoadBalancer,
     policies: tcpPolicies.optional(),
   }),
-  ["host", "service", "backend", "dynamic"],
+  ["host", "endpoints", "service", "backend", "dynamic"],
 ).meta({ id: "TcpBackend", description: "Where a TCP route sends connections." });
 
 const tcpFields = {
@@ -175,12 +194,13 @@ export const routeGroup = z
 export const namedBackend = exactlyOne(
   z.strictObject({
     name: objectName.describe("The name that routes refer to as `backend: /name`."),
-    host: target.host,
+    ...target,
     dynamic: dynamicHttp,
     internal,
+    loadBalancer: poolLoadBalancer,
     policies: backendPolicies.optional(),
   }),
-  ["host", "dynamic", "internal"],
+  ["host", "endpoints", "dynamic", "internal"],
 ).meta({ id: "NamedBackend", description: "A backend that routes refer to by name." });
 
 export type RouteInput = z.output<typeof route>;

@@ -10,6 +10,14 @@ const portKey = z.string().refine((text) => /^\d{1,5}$/.test(text) && port.safeP
 const shown = z.string().optional().describe("Shown in dumps; not used.");
 const portMap = z.record(portKey, port);
 
+/** How one of several endpoints that are equally near is chosen. */
+export const algorithm = z
+  .enum(["PowerOfTwoChoices", "LeastRequests", "RoundRobin"])
+  .optional()
+  .describe(
+    "How one of the preferred endpoints is chosen, weighted by `weight` or `capacity`. `PowerOfTwoChoices` (default): of two random ones the one with the better health, latency and number of requests in flight. `LeastRequests`: of two random ones the one with fewer requests in flight. `RoundRobin`: in turn, in each worker separately. `sessionAffinity` of a backend takes precedence.",
+  );
+
 export const service = z
   .strictObject({
     name: z.string().min(1).describe("Name of the service."),
@@ -36,12 +44,7 @@ export const service = z
           .enum(["OnlyHealthy", "AllowAll"])
           .default("OnlyHealthy")
           .describe("`AllowAll`: workloads with the status `unhealthy` get requests too."),
-        algorithm: z
-          .enum(["PowerOfTwoChoices", "LeastRequests", "RoundRobin"])
-          .optional()
-          .describe(
-            "How one of the preferred workloads is chosen, weighted by `capacity`. `PowerOfTwoChoices` (default): of two random ones the one with the better health, latency and number of requests in flight. `LeastRequests`: of two random ones the one with fewer requests in flight. `RoundRobin`: in turn, in each worker separately. `sessionAffinity` of a backend takes precedence.",
-          ),
+        algorithm,
       })
       .optional()
       .describe(

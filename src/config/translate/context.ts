@@ -6,6 +6,13 @@ import type { CalledTargets } from "../../translation/called-targets.ts";
 import type { FrontendInput } from "../../translation/schema/frontend.ts";
 import type { Sources } from "../../translation/sources.ts";
 import type { TargetContext } from "../../translation/target.ts";
+import type { Service, Workload } from "../../upstream/discovery/discovery.ts";
+
+/** The endpoints of a backend, in the form in which balancers know those of a service. */
+interface Pool {
+  readonly service: Service;
+  readonly workloads: readonly Workload[];
+}
 
 /** A listener of `gateways`: the name of its entry, and its own if the entry lists its listeners. */
 export interface EntryName {
@@ -54,6 +61,8 @@ export interface Context extends TargetContext {
   readonly listeners: Map<string, ListenerPlace>;
   /** Collects the policies that are written inline at listeners, for the dump. */
   readonly inline: TargetedPolicy[];
+  /** Collects the endpoints of backends. */
+  readonly pools: Pool[];
   readonly calledTargets: CalledTargets;
   /** TLS defaults of listeners. */
   readonly tls: NonNullable<FrontendInput["tls"]>;

@@ -6,9 +6,10 @@ import { mergeLevels, NO_LEVEL } from "../../policies/merge.ts";
 import type { PolicyInputs, PolicySet } from "../../policies/policy-set.ts";
 import { translatePolicies } from "../../translation/policies.ts";
 import { reportUnknown } from "../../translation/references.ts";
-import { checkTunnel, isTunnelled, type TargetInput, translateTarget } from "../../translation/target.ts";
+import { checkTunnel, isTunnelled } from "../../translation/target.ts";
 import type { Target } from "../../upstream/settings/target.ts";
 import type { Context, ListenerPlace } from "./context.ts";
+import { type PoolOrTarget, translateBackendTarget } from "./pools.ts";
 
 /** Policies that target a route or its listener, for the backends of the route. */
 interface InheritedPolicies {
@@ -24,15 +25,19 @@ interface InheritedPolicies {
  * listener.
  */
 export function translateBackend(
-  input: TargetInput & { readonly policies?: PolicyInputs | undefined; readonly weight: number },
+  input: PoolOrTarget & { readonly policies?: PolicyInputs | undefined; readonly weight: number },
   key: string,
   inherited: InheritedPolicies,
   path: Path,
   context: Context,
 ): RouteBackend {
   const own = levelOf(translatePolicies(input.policies, "backend", [...path, "policies"], context));
+  if (input.name !== undefined && input.endpoints === undefined)
+    context.report([...path, "name"], {
+      message: "is for a pool; give it endpoints, or write the backend in `backends`, where it can have a name",
+    });
   if (input.backend === undefined) {
-    const target = translateTarget(input, path, context);
+    const target = withName(translateBackendTarget(input, key, path, context), input.name);
     checkTunnel(target, own.set, path, context.report);
     const service = target.type === "service" ? context.targeted.forService(target.key, target.port) : NO_LEVEL;
     return { key, weight: input.weight, target, ...merge(target, inherited, service, NO_LEVEL, own) };
@@ -49,6 +54,11 @@ export function translateBackend(
   checkTunnel(target, mergeLevels(ofBackend, own).set, path, context.report);
   const targeted = context.targeted.forBackend(name);
   return { key: named.key, weight: input.weight, target, ...merge(target, inherited, targeted, ofBackend, own) };
+}
+
+/** With the name that a pool has at its route. */
+function withName(target: Target, name: string | undefined): Target {
+  return target.type === "pool" && name !== undefined ? { ...target, name } : target;
 }
 
 /** The policies of a backend at a route; `own` are those written there. */

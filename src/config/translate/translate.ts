@@ -18,7 +18,6 @@ import type { Report } from "../../translation/problems/problem.ts";
 import { reportDuplicates } from "../../translation/references.ts";
 import type { Resources } from "../../translation/resources/store.ts";
 import type { TracingInput } from "../../translation/schema/telemetry.ts";
-import { translateTarget } from "../../translation/target.ts";
 import type { InputReader } from "../parse/inputs.ts";
 import type { ConfigFile } from "../schema/config.ts";
 import type { Context } from "./context.ts";
@@ -28,6 +27,7 @@ import { keyOf, translateDiscovery } from "./discovery.ts";
 import { FileSources } from "./file-sources.ts";
 import { translateGateways } from "./gateways.ts";
 import { makeBind, translateBind } from "./listeners.ts";
+import { translateBackendTarget } from "./pools.ts";
 import { reportReplaced } from "./replaced.ts";
 import { translateRoute } from "./routes.ts";
 import { calledInputs, translateTargeted } from "./targeted.ts";
@@ -86,6 +86,7 @@ export function translate(
     targeted: translateTargeted(config, { report, sources, calledTargets, incomplete, cel }),
     listeners: new Map(),
     inline: [],
+    pools: [],
     calledTargets,
     tls: config.frontendPolicies.tls ?? {},
     leafCaching,
@@ -105,11 +106,13 @@ export function translate(
   const network = ["frontendPolicies", "networkAuthorization", "rules"];
   adviseOnRules(frontend.networkAuthorization ?? [], "network", network, report, cel);
   const binds = translateBinds(config, frontend, enableIpv6, servers, context);
+  const discovered = translateDiscovery(config, context);
   const ir: Ir = {
     binds,
     routeGroups,
     backends: [...backends.values()],
-    ...translateDiscovery(config, context),
+    services: [...discovered.services, ...context.pools.map(({ service }) => service)],
+    workloads: [...discovered.workloads, ...context.pools.flatMap((pool) => pool.workloads)],
     targeted: [...dumpFrontend(config.frontendPolicies, calling, written), ...context.inline, ...context.targeted.all],
     ...(config.config.customFunctions !== "" && { customFunctions: config.config.customFunctions }),
   };
@@ -124,11 +127,12 @@ export function translate(
 function translateBackends(config: ConfigFile, context: Context): { backend: Backend; inline: PolicyLevel }[] {
   const named = config.backends.map(({ name }, i) => ({ key: name, name, origin: { path: ["backends", i] } }));
   reportDuplicates("backend", named, context.report);
-  return config.backends.map(({ name, policies, host, dynamic, internal }, i) => {
+  return config.backends.map(({ policies, ...input }, i) => {
+    const { name } = input;
     const path = ["backends", i];
     const key = `/${name}`;
     const own = levelOf(translatePolicies(policies, "backend", [...path, "policies"], context));
-    const target = translateTarget({ host, dynamic, internal, service: undefined, backend: undefined }, path, context);
+    const target = translateBackendTarget(input, key, path, context);
     const merged = mergeLevels(context.targeted.forBackend(name), own);
     return {
       backend: { key, name, target, origin: { path }, ...recorded(merged, own.set) },

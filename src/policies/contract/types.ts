@@ -140,6 +140,12 @@ export interface PersistentSession {
   readonly since: number;
 }
 
+/**
+ * Who has made a response: the backend, the gateway, or a policy. That of a policy has a body that its configuration or its service says;
+ * responses of policies without a body are the gateway's.
+ */
+export type ResponseSource = "backend" | "gateway" | "policy";
+
 /** What a policy may see and change of one exchange. */
 export interface PolicyContext {
   readonly request: HttpRequest;
@@ -161,6 +167,8 @@ export interface PolicyContext {
   readonly requestMetadata: RequestMetadata;
   /** Counts bytes that metadata takes until the end of the request. Throws TG_BUFFERS_FULL if the worker holds too much. */
   holdMetadata(bytes: number): void;
+  /** The address of the client, behind trusted proxies as they report it; see `Forwarding.clientAddress`. */
+  readonly clientAddress: string;
   readonly requestBody: IncomingBody;
   /** Length of the request's body as the client announces it, in bytes; 0 = no body, UNKNOWN_LENGTH = it does not say. */
   readonly requestLength: number;
@@ -171,6 +179,8 @@ export interface PolicyContext {
   limitRequestBody(bytes: number, error: () => GatewayError): void;
   /** Only for `onResponse`. */
   readonly responseBody: MessageBody;
+  /** Only for `onResponse`; set by errorPages. */
+  responseSource: ResponseSource;
   /** `frontendPolicies.http.maxBufferSize` of the listener: default limit of a buffered body, in bytes. */
   readonly maxBufferSize: number;
   /** Set by `timeout`: milliseconds from the start of the request, 0 = none. */

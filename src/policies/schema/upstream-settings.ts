@@ -239,7 +239,7 @@ export const sessionAffinity = z
     ),
   })
   .describe(
-    "Sends requests with the same value to the same endpoint of a `service` (rendezvous hashing). If an endpoint is added, removed or evicted, only its share of requests moves. Retries go to any endpoint.",
+    "Sends requests with the same value to the same endpoint of a pool or `service` (rendezvous hashing). If an endpoint is added, removed or evicted, only its share of requests moves. Retries go to any endpoint.",
   );
 
 const HOUR_MS = 3_600_000;

@@ -176,6 +176,7 @@ class ShadowView implements PolicyContext {
   retry: PolicyContext["retry"];
   acceptedCoding: PolicyContext["acceptedCoding"];
   session: PolicyContext["session"];
+  responseSource: PolicyContext["responseSource"];
   readonly matchedPrefix: string | undefined;
   readonly matchedPath: string;
 
@@ -191,6 +192,7 @@ class ShadowView implements PolicyContext {
     this.retry = context.retry;
     this.acceptedCoding = context.acceptedCoding;
     this.session = context.session;
+    this.responseSource = context.responseSource;
     this.matchedPrefix = context.matchedPrefix;
     this.matchedPath = context.matchedPath;
     this.variables = new ShadowVariables(context.variables, this, budget);
@@ -213,6 +215,9 @@ class ShadowView implements PolicyContext {
   }
   get maxBufferSize(): number {
     return this.#context.maxBufferSize;
+  }
+  get clientAddress(): string {
+    return this.#context.clientAddress;
   }
   get requestLength(): number {
     return this.#context.requestLength;

@@ -104,10 +104,12 @@ export function contextOf(request: Partial<HttpRequest> = {}, more: More = {}): 
     calledEndpoint: more.endpoint,
     requestMetadata,
     holdMetadata() {},
+    clientAddress: more.source?.address ?? "192.0.2.1",
     requestBody: body,
     requestLength: body.bytes.length,
     limitRequestBody() {},
     responseBody: new TestBody(more.responseBody ?? ""),
+    responseSource: "backend",
     maxBufferSize: 2 * 1024 * 1024,
     get variables() {
       const source = { address: "192.0.2.1", port: 4711, rawAddress: "192.0.2.1", rawPort: 4711, ...more.source };

@@ -14,6 +14,7 @@ import type {
   PersistentSession,
   PolicyContext,
   RequestMetadata,
+  ResponseSource,
   ResponseTranslation,
   RetryPlan,
 } from "../../policies/contract/types.ts";
@@ -55,7 +56,7 @@ interface Owner
   readonly responseSide: ResponseSide;
   readonly call: { readonly endpointName: string | undefined } | undefined;
   readonly deadlines: Deadlines;
-  readonly downstream: Pick<Downstream, "requestLength">;
+  readonly downstream: Pick<Downstream, "connection" | "requestLength">;
   readonly bufferShare: BufferShare;
   grpc: "no" | "sent" | "translated";
 }
@@ -141,6 +142,11 @@ export class PolicyView implements PolicyContext, PolicyState {
     return this.#exchange.requestSide.body;
   }
 
+  get clientAddress(): string {
+    const { bind, downstream, request } = this.#exchange;
+    return bind.forwarding.clientAddress(request, downstream.connection);
+  }
+
   get requestLength(): number {
     return this.#exchange.downstream.requestLength;
   }
@@ -151,6 +157,14 @@ export class PolicyView implements PolicyContext, PolicyState {
 
   get responseBody(): MessageBody {
     return this.#exchange.responseSide.body;
+  }
+
+  get responseSource(): ResponseSource {
+    return this.#exchange.responseSide.source;
+  }
+
+  set responseSource(source: ResponseSource) {
+    this.#exchange.responseSide.source = source;
   }
 
   editResponse(edit: HeaderEdit): void {

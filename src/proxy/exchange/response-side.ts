@@ -17,7 +17,12 @@ import {
 } from "../../http/message/message.ts";
 import { type Downstream, TUNNEL, UNKNOWN_LENGTH } from "../../http/stream.ts";
 import { applyHeaderEdits, type HeaderEdit } from "../../policies/contract/header-edits.ts";
-import type { ResponseTranslation, StageOwner, TranslationStage } from "../../policies/contract/types.ts";
+import type {
+  ResponseSource,
+  ResponseTranslation,
+  StageOwner,
+  TranslationStage,
+} from "../../policies/contract/types.ts";
 import type { Upstream } from "../../upstream/connections/upstream.ts";
 import type { BufferShare } from "../body/buffer-budget.ts";
 import { type BodyDestination, type BodySide, BufferedBody } from "../body/buffered-body.ts";
@@ -56,6 +61,8 @@ export class ResponseSide implements BodySide, BodyDestination {
   readonly #exchange: Owner;
   /** Status and headers, as policies have changed them so far; undefined until there is a response. */
   head: HttpResponse | undefined;
+  /** Who has made it. */
+  source: ResponseSource = "backend";
   /** The fields after the body, once they have arrived. */
   trailers: HeaderList = NO_HEADERS;
   #state: ResponseState = "none";
@@ -109,6 +116,7 @@ export class ResponseSide implements BodySide, BodyDestination {
   begin(head: HttpResponse, length: number, rawNames: readonly string[] | null): void {
     this.#state = "held";
     this.head = head;
+    this.source = "backend";
     this.trailers = NO_HEADERS;
     this.#length = length;
     this.#rawNames = rawNames;
@@ -123,8 +131,9 @@ export class ResponseSide implements BodySide, BodyDestination {
   }
 
   /** A response that the gateway makes itself; it replaces an upstream's response whose head has not been sent. */
-  replace(head: HttpResponse, body: Buffer): void {
+  replace(head: HttpResponse, body: Buffer, source: ResponseSource): void {
     this.begin(head, body.length, null);
+    this.source = source;
     this.#body = BufferedBody.of(body, head, this, undefined);
   }
 

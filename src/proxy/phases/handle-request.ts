@@ -26,7 +26,7 @@ import { finish } from "./finish.ts";
 import { matchRoute } from "./match-route.ts";
 import { type Answering, answerInstead, blame, respond } from "./respond.ts";
 import { type Attempted, afterAttempt } from "./retry.ts";
-import { backendPolicies, gatewayPolicies, responsePolicies, routePolicies } from "./run-policies.ts";
+import { addErrorPage, backendPolicies, gatewayPolicies, responsePolicies, routePolicies } from "./run-policies.ts";
 import { selectBackend } from "./select-backend.ts";
 import { selectListener } from "./select-listener.ts";
 
@@ -155,12 +155,17 @@ function backOff(
 
 /**
  * The error or reply becomes the response and passes through the response policies, so errors get CORS and security headers too. Those
- * of a response policy do not pass through them again. Returns the phase that follows.
+ * of a response policy do not pass through them again, and only get their page. Returns the phase that follows.
  */
-function replaceResponse(exchange: Answering & AtPhase, answer: GatewayError | LocalReply): number {
+function replaceResponse(
+  exchange: Answering & AtPhase & Pick<Exchange, "policyView" | "selected">,
+  answer: GatewayError | LocalReply,
+): number {
   exchange.call?.abandon();
   answerInstead(exchange, answer);
-  return exchange.phase < RESPONSE_POLICIES ? RESPONSE_POLICIES : RESPOND;
+  if (exchange.phase < RESPONSE_POLICIES) return RESPONSE_POLICIES;
+  addErrorPage(exchange);
+  return RESPOND;
 }
 
 /**

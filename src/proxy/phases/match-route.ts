@@ -22,6 +22,7 @@ type Matching = Pick<
 export function matchRoute(exchange: Matching): undefined {
   checkHost(exchange);
   chooseRoute(exchange);
+  exchange.trace?.routed(undefined);
   const { recorder } = exchange.services;
   if (recorder !== undefined) sampleRequest(exchange, recorder);
   admit(exchange);
@@ -75,6 +76,7 @@ function select(exchange: Matching, router: Router<CompiledRoute>, group?: strin
   const { host } = exchange.selected;
   const match = router.select(request, host);
   const { trace } = exchange;
+  if (match !== undefined) trace?.routed(match.route.label);
   if (trace?.wantsCandidates) trace.routeSelection(router.explain(request, host, match), group);
   else trace?.routeSelected(match, group);
   if (pathless) request.path = path;

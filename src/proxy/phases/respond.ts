@@ -4,6 +4,7 @@
  */
 import { GatewayError } from "../../base/errors.ts";
 import { BODILESS, decimal, type HttpResponse, type LocalReply } from "../../http/message/message.ts";
+import type { ResponseSource } from "../../policies/contract/types.ts";
 import { errorReply } from "../../policies/shared/rejection.ts";
 import { lineOf } from "../../upstream/callouts/callout.ts";
 import type { Exchange } from "../exchange/exchange.ts";
@@ -32,14 +33,20 @@ export function blame(
 export function answerInstead(exchange: Answering, answer: GatewayError | LocalReply): void {
   if (answer instanceof GatewayError) {
     blame(exchange, answer);
-    setReply(exchange, errorReply(exchange.request, answer.answer));
+    const source = hasBody(answer.answer.body) ? "policy" : "gateway";
+    setReply(exchange, errorReply(exchange.request, answer.answer), source);
   } else {
     exchange.result.replied(answer.reason ?? "DirectResponse");
-    setReply(exchange, answer);
+    setReply(exchange, answer, hasBody(answer.body) ? "policy" : "gateway");
   }
 }
 
-function setReply(exchange: Answering, reply: LocalReply): void {
+/** Whether a policy has written the body of its response. */
+function hasBody(body: string | Uint8Array | undefined): boolean {
+  return body !== undefined && body.length > 0;
+}
+
+function setReply(exchange: Answering, reply: LocalReply, source: ResponseSource): void {
   exchange.deadlines.stop();
   exchange.call?.answeredInstead(exchange.result.error ?? null);
   // A service or a configuration may still give such a status a body.
@@ -48,5 +55,5 @@ function setReply(exchange: Answering, reply: LocalReply): void {
   const response: HttpResponse = { status: reply.status, headers: [...reply.headers] };
   // RFC 9110 8.6: not with 204; with 304 it would be the length of the client's cached response.
   if (reply.status !== 204 && reply.status !== 304) response.headers.push("content-length", decimal(body.length));
-  exchange.responseSide.replace(response, body);
+  exchange.responseSide.replace(response, body, source);
 }

@@ -132,6 +132,17 @@ export function responsePolicies(exchange: Running): PhaseResult {
   return waiting;
 }
 
+/** Puts the page of `errorPages` into a response in which response policies have ended. */
+export function addErrorPage({
+  policyView,
+  responseSide: { head },
+  selected: { listener, routePolicies },
+}: Pick<Running, "policyView" | "responseSide" | "selected">): void {
+  if (head === undefined) return;
+  for (const { kind, onResponse } of [...routePolicies.response, ...(listener?.policies.response ?? [])])
+    if (kind === "errorPages") void onResponse?.(policyView, head);
+}
+
 /** Runs the chains from `chain` on, that one from its policy `from` on. */
 function runResponseChains(
   exchange: Running,

@@ -8,9 +8,9 @@ import type { Services, Split } from "../services/services.ts";
 
 /** The kinds of target that each protocol can be sent to. */
 const SERVED: Readonly<Record<"http" | "tcp" | "udp", ReadonlySet<Target["type"]>>> = {
-  http: new Set(["static", "unix", "service", "dynamic", "internal"]),
-  tcp: new Set(["static", "unix", "service", "dynamic"]),
-  udp: new Set(["static", "service"]),
+  http: new Set(["static", "unix", "service", "pool", "dynamic", "internal"]),
+  tcp: new Set(["static", "unix", "service", "pool", "dynamic"]),
+  udp: new Set(["static", "service", "pool"]),
 };
 
 /** The phase `select-backend`: checks that the chosen backend can be called. Each attempt begins here, with the same request. */

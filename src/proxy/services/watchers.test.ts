@@ -4,6 +4,7 @@ import type { HttpRequest } from "../../http/message/message.ts";
 import { FollowCounters } from "../../trace/follow-counters.ts";
 import { TraceGate } from "../../trace/gate.ts";
 import { RequestSecrets } from "../../trace/secrets.ts";
+import type { TraceSink } from "../../trace/tracer.ts";
 import { Watchers } from "./watchers.ts";
 
 const OPTIONS = { reveal: false, maxBodyBytes: 0 };
@@ -98,6 +99,81 @@ test("a watcher with a token takes no request without it", () => {
   gate.arm(0);
   for (const token of ["", "a", "a".repeat(23), "b".repeat(22)]) assert.equal(claim("/", token), false);
   assert.equal(gate.armed, true);
+});
+
+/** Watchers for routes, and requests whose routes are chosen after they have begun. */
+function setUpRoutes(...routes: readonly string[]) {
+  const { gate, watchers, sent } = setUp();
+  const watch = (id: number, slot: number, route: string): void => {
+    watchers.add(id, slot, { route, functions: "" }, OPTIONS);
+    gate.arm(slot);
+  };
+  for (const [index, route] of routes.entries()) watch(index, index, route);
+  const begin = (): TraceSink | undefined => {
+    const sink = watchers.claim(request("/"), { traceToken: "" }, performance.now(), secretsOf);
+    sink?.emit("info", { type: "requestStarted" });
+    return sink;
+  };
+  /** The routes that are chosen one after another, then the end. */
+  const end = (sink: TraceSink | undefined, ...labels: readonly string[]): void => {
+    for (const label of [...labels, undefined]) sink?.routed?.(label);
+    sink?.emit("info", { type: "requestFinished", status: 200, error: null });
+    sink?.finish();
+  };
+  return { gate, watchers, sent, watch, begin, end };
+}
+
+test("watchers of routes take the requests of their routes, with what happened before the route was chosen", () => {
+  const { gate, sent, begin, end } = setUpRoutes("shop/cart", "api");
+  end(begin(), "shop/other", "shop/cartoon");
+  end(undefined);
+  assert.deepEqual(sent, []);
+  const [failed, first, second] = [begin(), begin(), begin()];
+  failed?.finish();
+  end(second, "shop/all", "shop/cart");
+  end(first, "shop/cart");
+  end(begin(), "shop/api");
+  assert.deepEqual(sent, ["0 event", "0 event", "0 end", "1 event", "1 event", "1 end"]);
+  assert.equal(gate.armed, false);
+  assert.equal(begin(), undefined, "each has its request");
+});
+
+test("watchers of one route take different requests", () => {
+  const { sent, begin, end } = setUpRoutes("cart", "shop/cart");
+  end(begin(), "shop/cart");
+  assert.deepEqual(sent, ["0 event", "0 event", "0 end"]);
+  end(begin(), "shop/cart");
+  assert.deepEqual(sent.slice(3), ["1 event", "1 event", "1 end"]);
+});
+
+test("only the request that is traced says why other routes were not chosen", () => {
+  const { begin } = setUpRoutes("cart");
+  const sink = begin();
+  assert.equal(sink?.options.candidates, false);
+  sink?.routed?.("shop/cart");
+  assert.notEqual(sink?.options.candidates, false);
+  sink?.finish();
+});
+
+test("a request does not take the watcher that has come into the slot of the one that it was held for", () => {
+  const { gate, watchers, sent, watch, begin, end } = setUpRoutes("cart");
+  const sink = begin();
+  watchers.remove(0);
+  gate.free(0);
+  watch(7, 0, "cart");
+  end(sink, "shop/cart");
+  assert.deepEqual(sent, []);
+  end(begin(), "shop/cart");
+  assert.deepEqual(sent, ["7 event", "7 event", "7 end"]);
+});
+
+test("of requests whose routes are not known yet, only some are held", () => {
+  const { sent, begin, end } = setUpRoutes("cart");
+  const sinks = Array.from({ length: 40 }, begin);
+  assert.equal(sinks.filter((sink) => sink !== undefined).length, 32);
+  for (const sink of sinks) end(sink, "shop/other");
+  assert.ok(Array.from({ length: 32 }, begin).every((sink) => sink !== undefined));
+  assert.deepEqual(sent, []);
 });
 
 test("a follower takes every request while its slot is armed, and none after", () => {

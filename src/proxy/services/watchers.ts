@@ -8,6 +8,7 @@ import { compileFilter, type TraceFilter } from "../../trace/filter.ts";
 import type { FollowerCounters } from "../../trace/follow-counters.ts";
 import { type FollowedBatch, Follower, type FollowFilter } from "../../trace/follower.ts";
 import type { TraceGate } from "../../trace/gate.ts";
+import { HeldTrace } from "../../trace/held-trace.ts";
 import type { RequestSecrets } from "../../trace/secrets.ts";
 import { tokenIn } from "../../trace/token.ts";
 import {
@@ -25,11 +26,21 @@ interface Watcher {
   readonly slot: number;
   readonly token: string | undefined;
   readonly expression: Condition | undefined;
+  /** It takes a request only once this route is chosen. */
+  readonly route: string | undefined;
   readonly options: TraceOptions;
 }
 
+/** Requests whose routes are not known yet that may be those of watchers, at most: their events are held. */
+const MAX_HELD = 32;
+
 /** What chooses requests: a watcher, or a follower. */
 type Chooser = Pick<Watcher, "expression" | "options">;
+
+type Choice = (chooser: Chooser) => boolean;
+
+/** Expressions wait for requests that can be read. */
+const WITHOUT_FILTER: Choice = ({ expression }) => expression === undefined;
 
 /** A watcher takes only requests for which its filter is known to be true. */
 const passBy = (): boolean => false;
@@ -39,6 +50,7 @@ export class Watchers {
   readonly #gate: TraceGate;
   readonly #send: (id: number, event: PostedEvent | undefined) => void;
   readonly #list: Watcher[] = [];
+  #held = 0;
   readonly #followers = new Map<number, { readonly slot: number; readonly follower: Follower }>();
 
   /** `send` carries an event of watcher `id` to its reader; undefined ends the trace. */
@@ -57,7 +69,8 @@ export class Watchers {
     // A thread that starts while a watcher opens may learn of it twice; a copy would outlive the watcher and claim requests for the
     // next one in its slot.
     this.remove(id);
-    this.#list.push({ id, slot, token: filter.token, expression, options });
+    const { token, route } = filter;
+    this.#list.push({ id, slot, token, expression, route, options });
   }
 
   /** Adds a follower, to whom `post` carries events. Does not throw, as `add`. */
@@ -110,7 +123,32 @@ export class Watchers {
       // Whether a trace takes a request tells what its filter has read: guess by guess, a secret.
       return expression.matches(options.reveal ? view : new ShownVariables(view, secretsOf()), passBy);
     };
-    return this.#take(from.traceToken, start, matches);
+    const taken = this.#take(from.traceToken, start, matches);
+    return this.#withFollowers(taken.length > 0 ? taken : this.#heldFor(start, matches), start, matches);
+  }
+
+  /** Sinks for watchers that wait for a request of a route, which is chosen later; one of them at most takes this one. */
+  #heldFor(start: number, matches: Choice): readonly TraceSink[] {
+    let isTaken = false;
+    const take = (id: number, slot: number): boolean => {
+      // The slot may be another watcher's by now.
+      if (isTaken || !this.#list.some((each) => each.id === id)) return false;
+      isTaken = this.#gate.claim(slot);
+      return isTaken;
+    };
+    return this.#list.flatMap(({ id, slot, route, expression, options }) => {
+      if (route === undefined || this.#held >= MAX_HELD) return [];
+      if (!this.#gate.waits(slot) || !matches({ expression, options })) return [];
+      this.#held++;
+      return new HeldTrace(options, start, {
+        route,
+        take: () => take(id, slot),
+        send: (event) => this.#send(id, event),
+        onDecided: () => {
+          this.#held--;
+        },
+      });
+    });
   }
 
   /**
@@ -119,50 +157,47 @@ export class Watchers {
    */
   claimUnreadable(received: Buffer, start: number): TraceSink | undefined {
     if (!this.#gate.armed) return undefined;
-    return this.#take(tokenIn(received), start, ({ expression }) => expression === undefined);
+    return this.#withFollowers(this.#take(tokenIn(received), start, WITHOUT_FILTER), start, WITHOUT_FILTER);
   }
 
   /** The tracer of a connection without requests; watchers with a filter wait for requests. */
   claimConnection(start: number): TraceSink | undefined {
-    return this.#gate.armed ? this.#take("", start, ({ expression }) => expression === undefined) : undefined;
+    if (!this.#gate.armed) return undefined;
+    return this.#withFollowers(this.#take("", start, WITHOUT_FILTER), start, WITHOUT_FILTER);
   }
 
   /** The sink of a session of datagrams for those who follow; a trace waits for a request or a connection. */
   followSession(start: number): TraceSink | undefined {
     if (!this.#gate.armed) return undefined;
-    return this.#withFollowers(undefined, start, ({ expression }) => expression === undefined);
+    return this.#withFollowers([], start, WITHOUT_FILTER);
   }
 
-  /** One watcher at most takes a request; all who follow it see it too. */
-  #take(token: string, start: number, matches: (chooser: Chooser) => boolean): TraceSink | undefined {
-    return this.#withFollowers(this.#takeOne(token, start, matches), start, matches);
-  }
-
-  #withFollowers(
-    watched: Tracer | undefined,
-    start: number,
-    matches: (chooser: Chooser) => boolean,
-  ): TraceSink | undefined {
-    const sinks: TraceSink[] = [];
+  /** Adds all who follow the request to the sinks of its watchers. */
+  #withFollowers(watched: readonly TraceSink[], start: number, matches: Choice): TraceSink | undefined {
+    const reveals = watched.some(({ options }) => options.reveal);
+    const sinks = [...watched];
     for (const { slot, follower } of this.#followers.values()) {
       if (!this.#gate.waits(slot) || !matches(follower)) continue;
       const sink = follower.begin(start);
-      sinks.push(watched?.options.reveal ? hiding(sink) : sink);
+      sinks.push(reveals ? hiding(sink) : sink);
     }
-    if (watched !== undefined) return allSinks(watched, ...sinks);
     const [first, ...others] = sinks;
     return first && allSinks(first, ...others);
   }
 
-  /** The watcher that the token names comes first, then those that take any request, the oldest first. */
-  #takeOne(token: string, start: number, matches: (chooser: Chooser) => boolean): Tracer | undefined {
+  /**
+   * The tracer for the watcher that takes the request, if any: the one that the token names comes first, then those that take any request, the oldest
+   * first.
+   */
+  #take(token: string, start: number, matches: Choice): readonly Tracer[] {
     const owners =
       token === "" ? [] : this.#list.filter((each) => each.token !== undefined && sameSecret(each.token, token));
-    for (const watcher of [...owners, ...this.#list.filter((each) => each.token === undefined)]) {
+    const others = this.#list.filter((each) => each.token === undefined && each.route === undefined);
+    for (const watcher of [...owners, ...others]) {
       if (!matches(watcher) || !this.#gate.claim(watcher.slot)) continue;
       const post: EventPost = (event) => this.#send(watcher.id, event);
-      return new Tracer(watcher.options, start, post);
+      return [new Tracer(watcher.options, start, post)];
     }
-    return undefined;
+    return [];
   }
 }

@@ -198,6 +198,11 @@ export class RequestTrace extends PolicyEvents {
     return this.#tracer.options.candidates ?? true;
   }
 
+  /** See `TraceSink`. */
+  routed(label: string | undefined): void {
+    this.#tracer.routed?.(label);
+  }
+
   /** The chosen route alone; undefined: none matches. */
   routeSelected(selected: Selected<CompiledRoute> | undefined, group: string | undefined): void {
     const reason = { clause: "selected" } as const;

@@ -5,6 +5,7 @@
 import { createHash } from "node:crypto";
 import { packageVersion } from "../../base/build-info.ts";
 import { counted } from "../../base/counted.ts";
+import { escapeHtml } from "../../base/markup.ts";
 import type { RequestRecord } from "../../recorder/records.ts";
 import type { Explanation } from "../../rehearsal/explanation.ts";
 import { type Detail, detailOf, tellingMode } from "../detail.ts";
@@ -253,15 +254,7 @@ function cut(text: string, most: number): string {
   return text.length <= most ? text : `${text.slice(0, most)}… (${text.length} characters)`;
 }
 
-const ENTITIES: Readonly<Record<string, string>> = {
-  "&": "&amp;",
-  "<": "&lt;",
-  ">": "&gt;",
-  '"': "&quot;",
-  "'": "&#39;",
-};
-
 /** Text for an element or an attribute, without characters that would reorder or hide other text. */
 function html(text: string): string {
-  return harmless(text).replace(/[&<>"']/g, (char) => ENTITIES[char] ?? char);
+  return escapeHtml(harmless(text));
 }

@@ -8,6 +8,7 @@ import { formatPath, valueAt } from "../../base/paths.ts";
 import { SensitiveNames } from "../../base/sensitive-names.ts";
 import { suggest } from "../../base/suggest.ts";
 import { KINDS } from "../../policies/registry.ts";
+import { type IntendedForm, intendedForm, intendedList, misplacedCondition } from "./intended-forms.ts";
 import type { KnownFields } from "./known-fields.ts";
 import { isSecret, type Problem, type Report } from "./problem.ts";
 import { absentField, absentValue } from "./unsupported-fields.ts";
@@ -30,12 +31,29 @@ export function reportIssues(document: Validated, issues: readonly Issue[], know
   const misnamed = new Set(
     reported.filter((issue) => issue.code === "unrecognized_keys").map((issue) => formatPath(issue.path)),
   );
+  const forms = new Set<string>();
   for (const issue of reported) {
-    if (issue.code === "unrecognized_keys") reportUnknown(document, issue, known);
+    const form = formFor(document.value, issue, known);
+    if (form !== undefined) {
+      // All issues inside of a value with the wrong form have one cause.
+      const place = formatPath(form.path);
+      if (!forms.has(place)) document.report(form.path, wrongForm(valueAt(document.value, form.path), form));
+      forms.add(place);
+    } else if (issue.code === "unrecognized_keys") reportUnknown(document, issue, known);
     else if (issue.code === "invalid_key") document.report(issue.path.slice(0, -1), invalidKey(issue), lastKey(issue));
     else if (!(issue.code === "custom" && issue.params?.noneOf !== undefined && misnamed.has(formatPath(issue.path))))
       document.report(issue.path, hidden(issue) ?? describe(issue, valueAt(document.value, issue.path), known));
   }
+}
+
+function formFor(root: unknown, issue: Issue, known: KnownFields): IntendedForm | undefined {
+  const wantsList = issue.code === "invalid_type" && issue.expected === "array";
+  return intendedForm(root, issue.path) ?? (wantsList ? intendedList(root, issue.path, known) : undefined);
+}
+
+function wrongForm(value: unknown, { path, text }: IntendedForm): Problem {
+  const is = isObject(value) ? "has the wrong form" : `is ${kindOf(value, isSecret(path))}`;
+  return { message: is, remedy: `write ${text}` };
 }
 
 /** The problem without its text if the field is named like a secret, as the header `authorization` is; undefined = it may be shown. */
@@ -55,15 +73,18 @@ function reportUnknown(
 ): void {
   const ofItems = path.at(-1) === "localRateLimit" ? keys.filter((key) => absentField(path, key) !== undefined) : [];
   const repeated = ofItems.slice(1);
-  for (const key of keys) if (!repeated.includes(key)) document.report(path, unknownField(path, key, known), key);
+  for (const key of keys)
+    if (!repeated.includes(key)) document.report(path, unknownField(document.value, path, key, known), key);
 }
 
-function unknownField(path: readonly PropertyKey[], key: string, known: KnownFields): Problem {
+function unknownField(root: unknown, path: readonly PropertyKey[], key: string, known: KnownFields): Problem {
   const message = absentField(path, key);
   if (message !== undefined) return { message };
   const fields = known(path);
   if (fields.includes("policies") && Object.hasOwn(KINDS, key))
     return { message: "is a policy; move it into policies" };
+  const match = fields.includes("matches") ? misplacedCondition(valueAt(root, path), key) : undefined;
+  if (match !== undefined) return { message: "is a condition of a match", remedy: `write ${match}` };
   const suggestion = suggest(key, fields);
   if (suggestion !== undefined) return { message: "unknown field", suggestion };
   return {

@@ -4,6 +4,7 @@ import { z } from "zod";
 import { messageOf } from "../../base/errors.ts";
 import { parseNetwork } from "../../base/ip-address.ts";
 import { parseListenAddress } from "../../base/listen-address.ts";
+import { patternProblem } from "../../base/pattern-problem.ts";
 import { isToken } from "../../http/message/syntax.ts";
 import { parseTarget, type TargetParts } from "../../http/message/target.ts";
 import { FRAMING } from "../../policies/contract/header-edits.ts";
@@ -30,7 +31,12 @@ export const keyExchangeGroups = z
 
 /** `off`, `unix:/path`, `localhost:PORT`, `IP:PORT`. */
 export const listenAddress = z
-  .string()
+  .string({
+    error: ({ input }) =>
+      typeof input === "number"
+        ? `localhost:${input}, or 0.0.0.0:${input} for all addresses`
+        : "an address such as localhost:15000",
+  })
   .transform((text, context) => {
     try {
       return parseListenAddress(text);
@@ -80,7 +86,7 @@ export const regex = z
         RE2JS.compile(text);
         return undefined;
       } catch (error) {
-        return `not a regular expression in RE2 syntax: ${messageOf(error)}`;
+        return `not a regular expression: ${patternProblem(error)}`;
       }
     }),
   )

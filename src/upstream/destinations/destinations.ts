@@ -3,7 +3,7 @@ import type { BackendTls } from "../../tls/tls-settings.ts";
 import { type Balancer, SingleEndpoint } from "../balancers/balancer.ts";
 import { MovableBalancer } from "../balancers/movable.ts";
 import { serviceBalancer } from "../balancers/registry.ts";
-import type { ServiceIndex, Workload } from "../discovery/discovery.ts";
+import type { Service, ServiceIndex, Workload } from "../discovery/discovery.ts";
 import { type Locality, localityBuckets } from "../discovery/locality.ts";
 import type { Endpoint } from "../endpoints/endpoint.ts";
 import { type Endpoints, endpointKey } from "../endpoints/endpoints.ts";
@@ -32,11 +32,11 @@ export interface Destination {
   readonly target: Target;
   /** undefined for targets without their own endpoints: `routeGroup`, `dynamic`, `internal`, `invalid`. */
   readonly balancer: Balancer | undefined;
-  /** References to a service with the same key share it, in all configurations; `` for other targets. */
+  /** References to a service or pool with the same key share it, in all configurations; `` for other targets. */
   readonly key: string;
 }
 
-/** The calls to a service. Its balancer stays while its endpoints change. */
+/** The calls to a service or pool. Its balancer stays while its endpoints change. */
 interface ServiceDestination extends Destination {
   readonly target: ServiceTarget;
   readonly balancer: MovableBalancer;
@@ -45,7 +45,7 @@ interface ServiceDestination extends Destination {
   readonly check: HealthCheck | undefined;
 }
 
-type ServiceTarget = Extract<Target, { type: "service" }>;
+type ServiceTarget = Extract<Target, { type: "service" | "pool" }>;
 
 /** The destinations of the configuration in effect, and the services that they were made from. */
 interface FormerDestinations {
@@ -112,7 +112,8 @@ export class Destinations {
         return this.#single(target, { host: target.host, port: target.port, ...settings }, check);
       case "unix":
         return this.#single(target, { path: target.path, ...settings }, check);
-      case "service": {
+      case "service":
+      case "pool": {
         const affinity = policies.sessionAffinity !== undefined;
         return this.#ofService(target, settings, affinity, check);
       }
@@ -174,7 +175,7 @@ export class Destinations {
     affinity: boolean,
     check: HealthCheck | undefined,
   ): Destination {
-    const key = `${target.key} ${target.port} ${affinity} ${settingsIdentity(settings)} ${check?.identity ?? ""}`;
+    const key = `${target.key} ${portOf(target)} ${affinity} ${settingsIdentity(settings)} ${check?.identity ?? ""}`;
     const known = this.#ofServices.get(key);
     if (known !== undefined) return known;
     const before = this.#before?.ofServices.get(key);
@@ -195,13 +196,13 @@ export class Destinations {
   }
 
   /** One endpoint for each usable workload of the service and each of its addresses, the nearest bucket first. */
-  #buckets({ key, port }: ServiceTarget, settings: ConnectionSettings, check: HealthCheck | undefined): Endpoint[][] {
-    const { service, workloads } = this.#services.find(key) ?? { service: undefined, workloads: [] };
-    const version = settings.version ?? versionOf(service?.appProtocols?.[port]);
+  #buckets(target: ServiceTarget, settings: ConnectionSettings, check: HealthCheck | undefined): Endpoint[][] {
+    const { service, workloads } = this.#services.find(target.key) ?? { service: undefined, workloads: [] };
+    const version = settings.version ?? versionOf(service?.appProtocols?.[portOf(target)]);
     const how = version === undefined ? settings : { ...settings, version };
     return localityBuckets(service ?? {}, workloads, this.#locality).map((bucket) =>
       bucket.flatMap((workload) =>
-        addressesOf(workload, key, port, service?.ports[port]).map((address) =>
+        addressesOf(workload, target, service).map((address) =>
           this.#hold({ ...address, ...how }, workload.capacity, check, workload.uid),
         ),
       ),
@@ -264,34 +265,39 @@ function versionOf(appProtocol: string | undefined): HttpVersion | undefined {
   return appProtocol === undefined ? undefined : VERSIONS.get(appProtocol.toLowerCase());
 }
 
-/** The service whose workloads are the proxies of a tunnel: a change of them changes how connections are made. */
+/** The service or pool whose workloads are the proxies of a tunnel: a change of them changes how connections are made. */
 export function proxyService({ backendTunnel }: DestinationPolicies): string | undefined {
   const proxy = backendTunnel?.proxy;
-  return proxy?.type === "service" ? proxy.key : undefined;
+  return proxy?.type === "service" || proxy?.type === "pool" ? proxy.key : undefined;
 }
 
 /** Every healthy workload of a service may be the proxy. */
 function proxiesAt(target: Target, services: ServiceIndex): Address[] {
   if (target.type === "static") return [{ host: target.host, port: target.port }];
   if (target.type === "unix") return [{ path: target.path }];
-  if (target.type !== "service") return [];
-  const { key, port } = target;
-  const { service, workloads } = services.find(key) ?? { service: undefined, workloads: [] };
+  if (target.type !== "service" && target.type !== "pool") return [];
+  const { service, workloads } = services.find(target.key) ?? { service: undefined, workloads: [] };
   const healthy = workloads.filter(({ status }) => status === "healthy");
-  return healthy.flatMap((workload) => addressesOf(workload, key, port, service?.ports[port]));
+  return healthy.flatMap((workload) => addressesOf(workload, target, service));
+}
+
+/** `` for a pool, whose endpoints have a port each. */
+function portOf(target: ServiceTarget): number | "" {
+  return target.type === "pool" ? "" : target.port;
 }
 
 /**
- * A workload may set its own port for a port of a service; otherwise `servicePort` applies. Without either, it does not serve that
- * port.
+ * A workload may set its own port for a port of a service; otherwise that of the service applies. Without either, it does not serve
+ * that port.
  */
 function addressesOf(
-  { services, workloadIps, hostname }: Workload,
-  key: string,
-  port: number,
-  servicePort: number | undefined,
+  { address, services, workloadIps, hostname }: Workload,
+  target: ServiceTarget,
+  service: Service | undefined,
 ): Address[] {
-  const targetPort = services[key]?.[port] ?? servicePort;
+  if (address !== undefined) return [address];
+  const port = portOf(target);
+  const targetPort = services[target.key]?.[port] ?? service?.ports[port];
   if (targetPort === undefined) return [];
   if (workloadIps.length > 0) return workloadIps.map((host) => ({ host, port: targetPort, discovered: true }));
   return hostname ? [{ host: hostname, port: targetPort }] : [];

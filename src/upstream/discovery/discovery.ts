@@ -1,7 +1,7 @@
 /** Services and the workloads behind them, as service discovery knows them. */
 import { isIPv6, SocketAddress } from "node:net";
 
-/** A service-discovery object; key `<namespace>/<hostname>`. Field names as in the dump (reference 4.4). */
+/** A service-discovery object, or a pool, whose namespace is empty; key `<namespace>/<hostname>`. Field names as in the dump (reference 4.4). */
 export interface Service {
   readonly name: string;
   readonly namespace: string;
@@ -37,6 +37,10 @@ export interface Workload {
   readonly clusterId?: string;
   readonly status: "healthy" | "unhealthy";
   readonly capacity: number;
+  /** Gets requests only while no other workload of its services takes any. Absent: false. */
+  readonly backup?: true;
+  /** Of an endpoint of a pool: its only address, in place of `workloadIps`, `hostname` and ports. */
+  readonly address?: { readonly host: string; readonly port: number } | { readonly path: string };
   readonly locality?: { readonly region?: string; readonly zone?: string; readonly subzone?: string };
   /** service key (`<namespace>/<hostname>`) → service port → workload port */
   readonly services: Readonly<Record<string, Readonly<Record<string, number>>>>;
@@ -107,6 +111,11 @@ export class ServiceIndex {
 /** The key of a service, by which backends and workloads refer to it. */
 export function serviceKey({ namespace, hostname }: Pick<Service, "namespace" | "hostname">): string {
   return `${namespace}/${hostname}`;
+}
+
+/** Whether a service is a pool, whose endpoints are written at a backend. Its key is that of the backend. */
+export function isPool({ namespace }: Pick<Service, "namespace">): boolean {
+  return namespace === "";
 }
 
 /** Workloads by their addresses. */

@@ -87,3 +87,10 @@ test("region and zone of the node come from a workload on it, unless they are se
   for (const own of [{}, { node: "n3" }, { node: "n1", zone: "eu-3" }, { node: "n1", cluster: "c2" }])
     assert.deepEqual(withLocalityOfNode(own, all), own);
 });
+
+test("backups follow all others, and are near or far among themselves", () => {
+  const spare = workload("spare", { backup: true });
+  const near = workload("near", { locality: { region: "eu", zone: "eu-1" }, backup: true });
+  assert.deepEqual(names({}, [spare, ...WORKLOADS.slice(0, 1), near]), [["far"], ["near"], ["spare"]]);
+  assert.deepEqual(names(undefined, [spare, ...WORKLOADS.slice(0, 1)]), [["far"], ["spare"]]);
+});

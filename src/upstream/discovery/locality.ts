@@ -45,7 +45,8 @@ function known(locality: Locality): Locality {
 /**
  * The workloads of a service that may get requests, in buckets of which the first with active endpoints is used
  * (docs/configuration.md#serviceloadbalancer). `Failover`: workloads that match `own` in more preferences, counted up to the
- * first difference, come first. `Strict`: only those that match in all. `Standard` and `Passthrough`: all in one bucket.
+ * first difference, come first. `Strict`: only those that match in all. `Standard` and `Passthrough`: all in one bucket. Backups
+ * follow in buckets of their own.
  */
 export function localityBuckets(
   { loadBalancer }: Pick<Service, "loadBalancer">,
@@ -54,6 +55,17 @@ export function localityBuckets(
 ): readonly (readonly Workload[])[] {
   const usable =
     loadBalancer?.healthPolicy === "AllowAll" ? workloads : workloads.filter(({ status }) => status === "healthy");
+  const backups = usable.filter(({ backup }) => backup === true);
+  if (backups.length === 0) return byLocality(loadBalancer, usable, own);
+  const others = usable.filter(({ backup }) => backup !== true);
+  return [...byLocality(loadBalancer, others, own), ...byLocality(loadBalancer, backups, own)];
+}
+
+function byLocality(
+  loadBalancer: Service["loadBalancer"],
+  usable: readonly Workload[],
+  own: Locality,
+): readonly (readonly Workload[])[] {
   if (loadBalancer?.mode !== "Strict" && loadBalancer?.mode !== "Failover") return [usable];
   const { mode, routingPreferences } = loadBalancer;
   const all = routingPreferences.length;

@@ -1,7 +1,9 @@
 import assert from "node:assert/strict";
 import { after, before, type TestContext, test } from "node:test";
+import { AdminClient } from "../../../src/admin/client/client.ts";
 import type { Page } from "../../helpers/chromium.ts";
 import { TestGateway } from "../../helpers/gateway.ts";
+import { until as recorded } from "../../helpers/until.ts";
 import { fits, inChromium, press, shows, textOf, until, violations } from "../../helpers/web-view.ts";
 
 let gateway: TestGateway;
@@ -197,4 +199,26 @@ test("a mistake is said at the field or assumption that has it, with what to ass
   await click(page, "extAuthz", "extAuthz=deny");
   await shows(page, "external authorization failed");
   assert.match(String(await page.evaluate("location.hash")), /assume=extAuthz%3Ddeny$/);
+});
+
+test("a recorded request fills the form: what if it had been otherwise", async (t) => {
+  await fetch(`http://127.0.0.1:${gateway.port()}/shop`, { method: "DELETE" });
+  const admin = new AdminClient(gateway.url("admin"));
+  const [record] = await recorded(async () => {
+    const { records } = await admin.requests({ limit: 1, where: 'request.method == "DELETE"' });
+    return records.length > 0 && records;
+  });
+  const page = await openUrl(t, `${gateway.url("admin")}/ui/#/r/${record?.worker}-${record?.number}`);
+  if (page === undefined) return;
+  await shows(page, "What if…");
+  await page.evaluate("[...document.querySelectorAll('a')].find((link) => link.textContent === 'What if…').click()");
+  await shows(page, "with configuration");
+  const value = (name: string) => page.evaluate(`document.querySelector('[name=${name}]').value`);
+  assert.deepEqual(
+    [await value("method"), await value("url"), await value("version")],
+    ["DELETE", `http://127.0.0.1:${gateway.port()}/shop`, "1.1"],
+  );
+  assert.doesNotMatch(String(await page.evaluate("location.hash")), /id=/, "the address has the facts from here on");
+  await page.evaluate("location.hash = '#/explain?id=0-99999'");
+  await shows(page, "no record of the request");
 });

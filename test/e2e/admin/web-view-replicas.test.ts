@@ -3,7 +3,8 @@ import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { type TestContext, test } from "node:test";
-import type { AdminAnswers, Merged } from "../../../src/admin/plane/answers.ts";
+import type { AdminAnswers } from "../../../src/admin/plane/answers.ts";
+import type { Merged } from "../../../src/admin/plane/replicas.ts";
 import { TestGateway } from "../../helpers/gateway.ts";
 import { ofGateway, testCluster } from "../../helpers/kube/tgctl.ts";
 import { TGCTL } from "../../helpers/programs.ts";
@@ -19,7 +20,11 @@ function config(...more: readonly string[]) {
     matches: [{ path: { pathPrefix: `/${name}` } }],
     policies: { directResponse: { status: name === "shop" ? 200 : 503 } },
   }));
-  return { binds: [{ port: 0, listeners: [{ routes }] }] };
+  const store = { name: "store", matches: [{ path: { pathPrefix: "/store" } }], backends: [{ backend: "/store" }] };
+  return {
+    binds: [{ port: 0, listeners: [{ routes: [...routes, store] }] }],
+    backends: [{ name: "store", host: "127.0.0.1:1" }],
+  };
 }
 
 async function cluster(t: TestContext, pods: Readonly<Record<string, TestGateway>>) {
@@ -80,6 +85,7 @@ test("replicas are one gateway: what each knows is added up, and keeps the name 
     [
       ["default/shop", 5, 0],
       ["default/admin", 3, 3],
+      ["default/store", 0, 0],
     ],
   );
   const { answer: overview } = await ask("/overview");
@@ -124,6 +130,17 @@ test("replicas are one gateway: what each knows is added up, and keeps the name 
     await page.evaluate('location.hash = "#/"');
     await shows(page, "default/admin");
     assert.deepEqual(await violations(page), []);
+    await page.evaluate("location.hash = '#/backends//store'");
+    await shows(page, "Probe now");
+    await page.evaluate(
+      "[...document.querySelectorAll('button')].find((each) => each.textContent === 'Probe now').click()",
+    );
+    await shows(page, "2 probes: 2 failed");
+    const cells =
+      "[...document.querySelectorAll('[aria-label=Probes] tbody tr')].map((row) => row.cells[1].textContent)";
+    assert.deepEqual(await page.evaluate(cells), ["web-1", "web-2"]);
+    assert.deepEqual(await violations(page), []);
+    await page.evaluate('location.hash = "#/"');
     await two.stop();
     await shows(page, "What web-2 knows is missing here");
     await shows(page, "connection refused");

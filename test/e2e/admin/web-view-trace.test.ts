@@ -11,7 +11,8 @@ let failures = 0;
 const slow = Promise.withResolvers<void>();
 const backend = testBackend(async (request, response) => {
   if (request.url === "/slow") await slow.promise;
-  if (request.url?.startsWith("/flaky") && failures++ % 2 === 0) {
+  const { "x-canary": canary } = request.headers;
+  if (canary === undefined && request.url?.startsWith("/flaky") && failures++ % 2 === 0) {
     response.statusCode = 503;
     response.end();
     return;
@@ -24,15 +25,19 @@ let gateway: TestGateway;
 before(async () => {
   const backends = [{ host: backend.host }];
   const policies = { retry: { attempts: 2, codes: [503] }, requestHeaderModifier: { set: { "x-shop": "cart" } } };
-  const routes = [{ name: "shop", matches: [{ path: { pathPrefix: "/" } }], policies, backends }];
+  const headers = [{ name: "x-canary", value: { exact: "yes" } }];
+  const routes = [
+    { name: "shop", matches: [{ path: { pathPrefix: "/" } }], policies, backends },
+    { name: "canary", matches: [{ headers }], backends },
+  ];
   gateway = await TestGateway.start({ binds: [{ port: 0, listeners: [{ name: "web", routes }] }] });
 });
 after(() => gateway.stop());
 
 const open = inChromium();
-const send = (path: string, id: string): Promise<string> =>
+const send = (path: string, id: string, more: object = {}): Promise<string> =>
   fetch(`http://127.0.0.1:${gateway.port()}${path}`, {
-    headers: { "x-request-id": id, authorization: "Bearer planted-secret" },
+    headers: { "x-request-id": id, authorization: "Bearer planted-secret", ...more },
   }).then((response) => response.text());
 
 test("from a request to a trace of the next like it, with all that happened", async (t) => {
@@ -51,8 +56,9 @@ test("from a request to a trace of the next like it, with all that happened", as
     "[...document.querySelectorAll('a')].find((a) => a.textContent === 'Trace the next like this').click()",
   );
   await shows(page, "Waiting for the next request");
-  // Another path is not like it.
+  // Another path is not like it, and neither is another route.
   await send("/other", "other");
+  await send("/flaky?canary", "canary", { "x-canary": "yes" });
   await send(`/flaky?x=${encodeURIComponent(EVIL)}`, "second");
   await shows(page, "→ 200 in ");
   await shows(page, "after 1 retry");

@@ -69,6 +69,7 @@ const TARGETS = {
       ],
     };
   },
+  pool: (at) => routed({ name: "own", endpoints: [{ host: at }] }),
   dynamic: (at) => routed({ dynamic: { target: JSON.stringify(at) } }),
   internal: { nowhere: "the admin API, by a socket that only files may lead to; e2e/internal" },
   routeGroup: { nowhere: "leads to other targets" },
@@ -99,6 +100,7 @@ const POLICIES = {
   apiKey: NO_CALL,
   backendAuth: policy((host) => ({ backendAuth: { oauthTokenExchange: { host } } })),
   authorization: NO_CALL,
+  ipAccess: NO_CALL,
   backendTLS: (at) => routed({ host: at, policies: { backendTLS: { insecure: true } } }),
   http: (at) => routed({ host: at, policies: { http: { version: "HTTP/2.0" } } }),
   tcp: LIMIT,
@@ -110,6 +112,7 @@ const POLICIES = {
   maxRequestBodySize: NO_CALL,
   buffer: NO_CALL,
   grpcWeb: NO_CALL,
+  errorPages: NO_CALL,
   compression: NO_CALL,
   sessionPersistence: NO_CALL,
 } satisfies Record<PolicyKind, Config | Nowhere>;

@@ -4,7 +4,7 @@ import type { Socket } from "node:net";
 import { after, before, suite, test } from "node:test";
 import type { TraceStream } from "../../../src/admin/client/client.ts";
 import type { TraceEvent } from "../../../src/trace/events.ts";
-import { proxyTo, TestGateway } from "../../helpers/gateway.ts";
+import { TestGateway } from "../../helpers/gateway.ts";
 import { admin, call, messageOf, rawClient, sequence, stateAt, traceOf, Upstream } from "./support.ts";
 
 /** Of the gateway: how many traces may wait at once. */
@@ -17,7 +17,14 @@ suite("which request is traced, with two workers", () => {
 
   before(async () => {
     upstream = await Upstream.start();
-    gateway = await TestGateway.start({ ...proxyTo(upstream.address), config: { workerThreads: 2 } });
+    const backends = [{ host: upstream.address }];
+    const on = (name: string, path: string): object => ({ name, matches: [{ path: { pathPrefix: path } }], backends });
+    const outer = { ...on("outer", "/inner"), backends: [{ routeGroup: "inner" }] };
+    gateway = await TestGateway.start({
+      config: { workerThreads: 2 },
+      binds: [{ port: 0, listeners: [{ routes: [{ name: "r", backends }, outer] }] }],
+      routeGroups: [{ name: "inner", routes: [on("leaf", "/inner/leaf"), on("other", "/inner/other")] }],
+    });
     port = gateway.port();
   });
   after(async () => {
@@ -95,6 +102,28 @@ suite("which request is traced, with two workers", () => {
     assert.equal(stateAt(events, "initial request").request?.path, "/api/y");
     never?.close();
     assert.deepEqual(await collect(never as TraceStream), []);
+  });
+
+  test("a route chooses among the requests that fit the expression, also in a route group", async () => {
+    const trace = admin(gateway).trace({ route: "leaf", expression: 'request.method == "GET"' });
+    await trace.opened;
+    const collected = collect(trace);
+    for (const path of ["/inner/other", "/leaf"]) await call(port, { path });
+    await call(port, { method: "PUT", path: "/inner/leaf" });
+    await call(port, { path: "/inner/leaf" });
+    const events = await collected;
+    assert.equal(stateAt(events, "initial request").request?.path, "/inner/leaf");
+    const chosen = events.flatMap(({ message }) => (message.type === "routeSelection" ? [message] : []));
+    assert.deepEqual(
+      chosen.map(({ selectedRoute }) => selectedRoute?.split("/").at(-1)),
+      ["outer", "leaf"],
+    );
+    assert.deepEqual(
+      chosen[1]?.candidates.map(({ reason }) => reason),
+      ["selected", "path: /inner/leaf is not under prefix /inner/other"],
+    );
+    for (const query of ["route=leaf&reveal=true", `route=leaf&token=${"a".repeat(22)}`])
+      assert.equal((await fetch(`${gateway.url("admin")}/debug/trace?${query}`)).status, 400);
   });
 
   test("an invalid expression is rejected with the position of the mistake, by POST and GET", async () => {

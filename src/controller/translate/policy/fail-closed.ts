@@ -23,6 +23,7 @@ const WITHOUT: Readonly<Record<PolicyKind, "deny" | "cut" | "continue">> = {
   basicAuth: "deny",
   apiKey: "deny",
   oidc: "deny",
+  ipAccess: "deny",
   csrf: "deny",
   extProc: "deny",
   localRateLimit: "deny",
@@ -50,6 +51,7 @@ const WITHOUT: Readonly<Record<PolicyKind, "deny" | "cut" | "continue">> = {
   buffer: "continue",
   grpcWeb: "continue",
   compression: "continue",
+  errorPages: "continue",
   sessionPersistence: "continue",
 };
 

@@ -1,7 +1,7 @@
 /** Rules of HTTPRoutes: matches, filters, backends, timeouts and retries. */
 import { RE2JS } from "re2js";
 import { parseDuration } from "../../../base/durations.ts";
-import { messageOf } from "../../../base/errors.ts";
+import { patternProblem } from "../../../base/pattern-problem.ts";
 import { STANDARD_ENVIRONMENT } from "../../../cel/index.ts";
 import type { PathMatch, RouteBackend, RouteMatch, ValueMatch } from "../../../ir/ir.ts";
 import { levelOf, type PolicyLevel } from "../../../ir/origins.ts";
@@ -157,7 +157,7 @@ export function checkRegex(pattern: string, where: string, rule: number, finding
   try {
     RE2JS.compile(pattern);
   } catch (error) {
-    findings.invalidates(rule, `${where}: ${JSON.stringify(pattern)}: ${messageOf(error)}; write it in RE2 syntax`);
+    findings.invalidates(rule, `${where}: ${JSON.stringify(pattern)}: ${patternProblem(error)}`);
   }
 }
 

@@ -1,0 +1,46 @@
+import { z } from "zod";
+import { objectName } from "../../translation/schema/scalars.ts";
+import { algorithm } from "./services.ts";
+
+const endpoint = z
+  .strictObject({
+    host: z.string().describe("`host:port`, `ip:port` or `unix:/path`."),
+    weight: z
+      .int()
+      .min(0)
+      .max(1_000_000)
+      .default(1)
+      .describe("Share of the requests, relative to the other endpoints. 0: none."),
+    backup: z
+      .boolean()
+      .default(false)
+      .describe(
+        "Gets requests only while no endpoint without `backup` takes any: they are evicted, unhealthy or full.",
+      ),
+  })
+  .meta({ id: "PoolEndpoint", description: "One server of a pool." });
+
+/** Servers that are equivalent. */
+export const endpoints = z
+  .array(endpoint)
+  .min(1)
+  .optional()
+  .describe(
+    "A pool of equivalent servers, of which each request goes to one that is healthy (docs/load-balancing.md).",
+  );
+
+/** How one of the endpoints is chosen. */
+export const poolLoadBalancer = z
+  .strictObject({ algorithm })
+  .optional()
+  .describe("How one of the `endpoints` is chosen.");
+
+/** Of a pool that is written in a route. */
+export const poolName = objectName
+  .optional()
+  .describe(
+    "Name of the pool in traces and lists of backends. Only with `endpoints`. Default: the key of the backend.",
+  );
+
+export type PoolLoadBalancerInput = z.output<typeof poolLoadBalancer>;
+export type PoolEndpointInput = z.output<typeof endpoint>;

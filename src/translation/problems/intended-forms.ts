@@ -1,0 +1,192 @@
+/**
+ * What to write instead of a value that has another form than the schema wants, such as `path: /api` where a path is an object: the
+ * right form with the user's own values, to copy.
+ */
+import { type Fields, isObject } from "../../base/fields.ts";
+import { type Path, valueAt } from "../../base/paths.ts";
+import { SensitiveNames } from "../../base/sensitive-names.ts";
+import type { KnownFields } from "./known-fields.ts";
+import { isSecret } from "./problem.ts";
+
+/** A form is shown on one line with its path; a longer one would be harder to read than a description of it. */
+const MAX_LENGTH = 160;
+/** Names of fields and headers whose values are not shown. */
+const SENSITIVE = new SensitiveNames();
+
+/** The fields of a match. */
+const CONDITIONS: readonly string[] = ["path", "method", "headers", "query"];
+
+/** The fields of its path. */
+const PATHS: readonly string[] = ["exact", "pathPrefix", "regex"];
+
+/** A value that has the wrong form, and the right one. */
+export interface IntendedForm {
+  /** Where the value is; problems inside of it have the same cause. */
+  readonly path: Path;
+  /** Such as `path: { pathPrefix: /api }`. */
+  readonly text: string;
+}
+
+interface Rule {
+  /** Where the value is: its path with `[]` for indices. */
+  readonly in: RegExp;
+  /** The right value; undefined if the value is none that the rule is about. `owner` is the object or list that has it. */
+  readonly form: (value: unknown, owner: unknown) => unknown;
+  /** The field that has to be written instead, if it is another one. */
+  readonly field?: string;
+}
+
+const RULES: readonly Rule[] = [
+  { in: /\.matches$/, form: (value) => (isPath(value) ? [{ path: pathMatch(value) }] : matches(value)) },
+  { in: /\.matches\[\]$/, form: (value) => (isPath(value) ? { path: pathMatch(value) } : undefined) },
+  { in: /\.matches\[\]\.path$/, form: pathMatch },
+  {
+    in: /\.matches\[\]\.method$/,
+    form: (value, match) => (Array.isArray(value) ? matches(match) : undefined),
+    field: "matches",
+  },
+  { in: /\.matches\[\]\.(?:headers|query)$/, form: conditions },
+  { in: /\.matches\[\]\.(?:headers|query)\[\]$/, form: condition },
+  { in: /\.matches\[\]\.(?:headers|query)\[\]\.value$/, form: valueMatch },
+  { in: /(?:^|\.)(?:r|tcpR)outes\[\]\.backends$/, form: (value) => (isAddress(value) ? [{ host: value }] : undefined) },
+  {
+    in: /(?:^|\.)(?:r|tcpR)outes\[\]\.backends\[\]$/,
+    form: (value) => (isAddress(value) ? { host: value } : undefined),
+  },
+  { in: /HeaderModifier\.(?:add|set)$/, form: headerMap },
+];
+
+/** The right form of the value at a path, or of the innermost one around it that has the wrong form; undefined if none is known. */
+export function intendedForm(root: unknown, path: Path): IntendedForm | undefined {
+  for (let length = path.length; length > 0; length--) {
+    const at = path.slice(0, length);
+    const place = placeOf(at);
+    const value = valueAt(root, at);
+    for (const rule of RULES) {
+      const form = rule.in.test(place) ? rule.form(value, valueAt(root, at.slice(0, -1))) : undefined;
+      if (form !== undefined) return shown(at, form, rule.field);
+    }
+  }
+  return undefined;
+}
+
+/** The form of a value at whose path a list is wanted, if it is one item of such a list. */
+export function intendedList(root: unknown, path: Path, known: KnownFields): IntendedForm | undefined {
+  const value = valueAt(root, path);
+  const fields = known([...path, 0]);
+  const isItem = isObject(value)
+    ? fields.length > 0 && Object.keys(value).length > 0 && Object.keys(value).every((key) => fields.includes(key))
+    : fields.length === 0 && (typeof value === "string" || typeof value === "number");
+  return isItem ? shown(path, [value], undefined) : undefined;
+}
+
+/** The match for a condition that is written directly in a route, such as `path`; undefined for other fields. */
+export function misplacedCondition(route: unknown, key: string): string | undefined {
+  if (!isObject(route)) return undefined;
+  return CONDITIONS.includes(key) ? textOf("matches", matches({ [key]: route[key] })) : undefined;
+}
+
+function isPath(value: unknown): value is string {
+  return typeof value === "string" && value.startsWith("/");
+}
+
+function isAddress(value: unknown): value is string {
+  return typeof value === "string" && /^(?:[\w.-]+|\[[\da-f:.]+\]):\d+$/i.test(value);
+}
+
+/** Of a text, or of the fields `type` and `value` of the Gateway API. */
+function pathMatch(value: unknown): Fields | undefined {
+  if (isObject(value) && typeof value.value === "string") {
+    const { type = "PathPrefix", value: path } = value;
+    return type === "Exact" ? { exact: path } : type === "PathPrefix" ? { pathPrefix: path } : { regex: path };
+  }
+  if (typeof value !== "string" || value === "invalid") return undefined;
+  const prefix = value.replace(/(?<=.)\/?\*+$/, "");
+  if (/[*()[\]|^$]/.test(prefix)) return { regex: value };
+  return { pathPrefix: prefix.startsWith("/") ? prefix : `/${prefix}` };
+}
+
+/** A match, or one for each of its methods. */
+function matches(match: unknown): readonly Fields[] | undefined {
+  if (!isObject(match) || Object.keys(match).length === 0) return undefined;
+  if (Object.keys(match).every((key) => PATHS.includes(key))) return [{ path: match }];
+  if (!Object.keys(match).every((key) => CONDITIONS.includes(key))) return undefined;
+  const { path, method, headers, query } = match;
+  return [method].flat().map((each: unknown) => ({
+    ...(path !== undefined && { path: pathMatch(path) ?? path }),
+    ...(each !== undefined && { method: each }),
+    ...(headers !== undefined && { headers: conditions(headers) ?? headers }),
+    ...(query !== undefined && { query: conditions(query) ?? query }),
+  }));
+}
+
+/** Conditions on headers or parameters as a map from names to values, or a single one. */
+function conditions(value: unknown): readonly Fields[] | undefined {
+  if (!isObject(value) || Object.keys(value).length === 0) return undefined;
+  if (Object.hasOwn(value, "name")) return [condition(value) ?? value];
+  return Object.entries(value).map(([name, each]) => ({ name, value: valueMatch(each) ?? each }));
+}
+
+/** `{ x-a: b }`, `{ name: x-a, exact: b }`, or the fields of the Gateway API. */
+function condition(value: unknown): Fields | undefined {
+  if (!isObject(value)) return undefined;
+  const { name, value: text, type, exact = type === "RegularExpression" ? undefined : text, regex = text } = value;
+  if (name === undefined) {
+    const [[only, each] = [undefined, undefined], ...others] = Object.entries(value);
+    const right = valueMatch(each);
+    return only === undefined || others.length > 0 || right === undefined ? undefined : { name: only, value: right };
+  }
+  if (isObject(text)) return undefined;
+  if (Object.keys(value).some((key) => !["name", "value", "type", "exact", "regex"].includes(key))) return undefined;
+  const right = exact === undefined ? { regex } : { exact };
+  return (exact ?? regex) === undefined ? undefined : { name, value: right };
+}
+
+function valueMatch(value: unknown): Fields | undefined {
+  return ["string", "number", "boolean"].includes(typeof value) ? { exact: String(value) } : undefined;
+}
+
+/** A list of names and values, as the Gateway API has it, becomes a map. */
+function headerMap(value: unknown): Fields | undefined {
+  if (!Array.isArray(value) || value.length === 0) return undefined;
+  const entries = value.map((each: unknown) => (isObject(each) ? [String(each.name), each.value] : undefined));
+  return entries.includes(undefined) ? undefined : Object.fromEntries(entries.filter((each) => each !== undefined));
+}
+
+function shown(path: Path, form: unknown, field: string | undefined): IntendedForm | undefined {
+  const key = field ?? path.at(-1);
+  const secret = isSecret(path);
+  const text = typeof key === "string" ? textOf(key, form, secret) : `- ${flow(form, secret)}`;
+  return text !== undefined && text.length <= MAX_LENGTH ? { path, text } : undefined;
+}
+
+/** `key: form`; undefined if that is too long. */
+function textOf(key: string, form: unknown, secret = false): string | undefined {
+  const text = `${key}: ${flow(form, secret)}`;
+  return text.length <= MAX_LENGTH ? text : undefined;
+}
+
+/** A value in the flow style of YAML; what may be a secret is left out. */
+function flow(value: unknown, secret: boolean): string {
+  if (Array.isArray(value)) return `[${value.map((each) => flow(each, secret)).join(", ")}]`;
+  if (isObject(value)) {
+    const named = typeof value.name === "string" && SENSITIVE.has(value.name);
+    const fields = Object.entries(value).map(([key, each]) => {
+      const hidden = secret || (named && key !== "name") || isSecret([key]) || SENSITIVE.has(key);
+      return `${scalar(key)}: ${flow(each, hidden)}`;
+    });
+    return fields.length === 0 ? "{}" : `{ ${fields.join(", ")} }`;
+  }
+  return secret ? "…" : scalar(value);
+}
+
+/** Plain where YAML reads it as the same text, otherwise in quotes. */
+function scalar(value: unknown): string {
+  if (typeof value !== "string") return String(value);
+  const plain = /^[A-Za-z/][\w./-]*(?::\d+)?$/.test(value) && !/^(?:true|false|null|yes|no|on|off|y|n)$/i.test(value);
+  return plain ? value : JSON.stringify(value);
+}
+
+function placeOf(path: Path): string {
+  return path.map((part, i) => (typeof part === "number" ? "[]" : `${i === 0 ? "" : "."}${String(part)}`)).join("");
+}
