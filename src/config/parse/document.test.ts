@@ -48,7 +48,7 @@ test("an alias stands for the anchor before it, and for one that is around it", 
 
 test("a problem behind each of many aliases is placed without reading the whole text for it", {
   timeout: 30_000,
-}, () => {
+}, async () => {
   const many = 4000;
   const text = `a: &a {x: 1}\nb:\n${"  - {c: *a, d: 1}\n".repeat(many)}`;
   const document = new ConfigDocument("f", text, {});
