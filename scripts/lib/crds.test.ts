@@ -31,7 +31,7 @@ const INT_OR_STRING: Node = {
 /** Fields that the API server cannot check, by the reason. The controller reports their mistakes in statuses. */
 const OPAQUE: Readonly<Record<string, RegExp>> = {
   "a text, or an object that refers to one":
-    /\.(?:key|cert|root|certificate|signingKey|clientSecret|htpasswd|jwks|discovery|directResponse(?:\.conditional\[\])?\.body|errorPages\[\]\.(?:html|json|text))$/,
+    /\.(?:key|cert|root|certificate|signingKey|clientSecret|htpasswd|jwks|discovery|directResponse(?:\.conditional\[\])?\.body|errorPages\[\]\.(?:html|json|text)|ipAccess\.(?:allow|deny)\[\])$/,
   "a text, or an object":
     /\.(?:failureMode|(?:urlRewrite|requestRedirect)\.authority|authorization\.rules\[\]|networkAuthorization\.rules\[\])$/i,
   "a text, or a number or boolean":

@@ -46,6 +46,47 @@ test("a network contains addresses in every spelling, and only those", () => {
     assert.ok(!networks.contains(outside), outside);
 });
 
+test("of many networks the one that contains an address is found, and named", () => {
+  const parts = fc.integer({ min: 0, max: 0xffff });
+  const network = fc.oneof(
+    fc.tuple(fc.ipV4(), fc.integer({ min: 0, max: 32 })),
+    fc.tuple(fc.ipV6(), fc.integer({ min: 0, max: 128 })),
+  );
+  fc.assert(
+    fc.property(fc.array(network, { minLength: 1, maxLength: 20 }), parts, parts, (written, a, b) => {
+      const texts = written
+        .map(([address, bits]) => `${address}/${bits}`)
+        .filter((text) => parseNetwork(text) !== undefined);
+      const networks = new Networks(texts);
+      const near = texts.flatMap((text) => {
+        const address = text.split("/")[0] ?? "";
+        return [address, address.replace(/[^.:]+$/, address.includes(".") ? String(a & 255) : b.toString(16))];
+      });
+      for (const address of near.filter((each) => canonicalAddress(each) !== undefined)) {
+        const alone = texts.filter((text) => new Networks([text]).contains(address));
+        const found = networks.find(address);
+        assert.equal(found !== undefined, alone.length > 0, `${address} in ${texts}`);
+        if (found !== undefined) assert.ok(alone.includes(found), `${address} is not in ${found}`);
+      }
+    }),
+  );
+});
+
+test("families do not meet, and a wider network names those inside of it", () => {
+  assert.equal(new Networks(["::/0"]).find("10.0.0.1"), undefined);
+  assert.equal(new Networks(["0.0.0.0/0"]).find("::1"), undefined);
+  const nested = new Networks(["10.1.0.0/16", "10.0.0.0/8", "10.255.255.255", "11.0.0.0/32"]);
+  for (const [address, text] of [
+    ["10.0.0.0", "10.0.0.0/8"],
+    ["10.1.2.3", "10.0.0.0/8"],
+    ["10.255.255.255", "10.0.0.0/8"],
+    ["11.0.0.0", "11.0.0.0/32"],
+    ["11.0.0.1", undefined],
+    ["9.255.255.255", undefined],
+  ] as const)
+    assert.equal(nested.find(address), text, address);
+});
+
 test("texts that are not networks are rejected", () => {
   for (const text of [
     "10.0.0.0/33",

@@ -110,6 +110,20 @@ test("a rule about the client's address decides nothing about samples without on
   );
 });
 
+test("a list of networks decides nothing about samples without an address", async () => {
+  const before = withRoutes({ name: "api", backends: [API] });
+  const after = withRoutes({ name: "api", policies: { ipAccess: { deny: ["192.0.2.0/24"] } }, backends: [API] });
+  const other = { address: "203.0.113.1", port: 40_000 };
+  const { changes } = await impact(before, after, {}, { source: other }, { source: undefined });
+  assert.deepEqual(
+    changes.map(({ class: name, needs, after: { policy } }) => [name, needs, policy]),
+    [
+      ["refused", undefined, "ipAccess"],
+      ["maybeRefused", ["the address of the client"], "ipAccess"],
+    ],
+  );
+});
+
 test("a limit of the body refuses announced lengths, and may refuse a body without one", async () => {
   const before = withRoutes({ name: "api", backends: [API] });
   const after = withRoutes({ name: "api", policies: { maxRequestBodySize: 100 }, backends: [API] });

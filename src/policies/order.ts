@@ -13,6 +13,8 @@ type Order = Readonly<Record<Phase, readonly RequestPolicyKind[]>>;
 const ADMISSION = [
   // All others see gRPC, and what they reject becomes a gRPC status.
   "grpcWeb",
+  // The cheapest check, which needs nothing of the request.
+  "ipAccess",
   // Preflights carry no credentials, so `cors` responds to them before authentication.
   "cors",
   // Authentication: rules below read who the client is.

@@ -16,6 +16,7 @@ import { errorPages } from "./error-pages/index.ts";
 import { extAuthz } from "./ext-authz/index.ts";
 import { extProc } from "./ext-proc/index.ts";
 import { grpcWeb } from "./grpc-web/index.ts";
+import { ipAccess } from "./ip-access/index.ts";
 import { jwtAuth } from "./jwt-auth/index.ts";
 import { localRateLimit } from "./local-rate-limit/index.ts";
 import { maxRequestBodySize } from "./max-request-body-size/index.ts";
@@ -64,6 +65,7 @@ export const REGISTRY: Registry = {
   backendAuth,
   apiKey,
   authorization,
+  ipAccess,
   delay,
   maxRequestBodySize,
   buffer,

@@ -14,6 +14,7 @@ import { schema as errorPages, resolve as resolveErrorPages } from "./error-page
 import { schema as extAuthz, resolve as resolveExtAuthz } from "./ext-authz/schema.ts";
 import { schema as extProc, resolve as resolveExtProc } from "./ext-proc/schema.ts";
 import { schema as grpcWeb } from "./grpc-web/schema.ts";
+import { schema as ipAccess, resolve as resolveIpAccess } from "./ip-access/schema.ts";
 import { schema as jwtAuth, resolve as resolveJwtAuth } from "./jwt-auth/schema.ts";
 import { schema as localRateLimit } from "./local-rate-limit/schema.ts";
 import { schema as maxRequestBodySize } from "./max-request-body-size/schema.ts";
@@ -75,6 +76,7 @@ export const POLICY_SCHEMAS = {
   apiKey: { schema: shadowable(apiKey), resolve: asWritten },
   backendAuth: { schema: backendAuth, resolve: resolveBackendAuth },
   authorization: { schema: shadowable(authorization), resolve: asWritten },
+  ipAccess: { schema: ipAccess, resolve: resolveIpAccess },
   backendTLS: { schema: backendTLS, resolve: resolveTls },
   http: { schema: http, resolve: asWritten },
   tcp: { schema: tcp, resolve: asWritten },

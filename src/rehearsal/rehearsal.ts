@@ -223,6 +223,7 @@ export class Rehearsal {
         sessionKey: settings.sessionKey,
         answers: this.#choices.answers,
         assumedFields: this.#unknowns.assumedFields,
+        assumedAddress: this.#unknowns.assumedAddress,
         rehearsed: this.#choices.rehearsed,
       },
       env: settings.env ?? {},

@@ -178,6 +178,12 @@ export class UnknownFacts implements Unknowns, UnknownValues {
     return isKnown ? undefined : this.decide(condition, fields.map(aboutField));
   };
 
+  /** Whether a condition on the address of a client is met that is not known. */
+  readonly assumedAddress = (condition: string): boolean | undefined => {
+    if (this.#client?.address === false) return this.decide(condition, [SAMPLED_ADDRESS]);
+    return this.#partly !== undefined && !this.#partly.source ? this.decide(condition, [aboutSource()]) : undefined;
+  };
+
   mayHave(of: "header" | "query", name: string): boolean {
     return this.#partly !== undefined && !this.#known[of].has(of === "header" ? name.toLowerCase() : name);
   }

@@ -21,6 +21,7 @@ export const EFFECTIVE_NAMES = {
   ext_proc: "extProc",
   grpcWeb: "grpcWeb",
   health: "health",
+  ipAccess: "ipAccess",
   jwt: "jwt",
   localRateLimit: "localRateLimit",
   maxRequestBodySize: "maxRequestBodySize",

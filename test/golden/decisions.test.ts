@@ -22,6 +22,7 @@ import { errorPages } from "../../src/policies/error-pages/index.ts";
 import { extAuthz } from "../../src/policies/ext-authz/index.ts";
 import { extProc } from "../../src/policies/ext-proc/index.ts";
 import { grpcWeb } from "../../src/policies/grpc-web/index.ts";
+import { ipAccess } from "../../src/policies/ip-access/index.ts";
 import { jwtAuth } from "../../src/policies/jwt-auth/index.ts";
 import { localRateLimit } from "../../src/policies/local-rate-limit/index.ts";
 import { maxRequestBodySize } from "../../src/policies/max-request-body-size/index.ts";
@@ -195,6 +196,16 @@ const POLICIES: Readonly<Record<RequestPolicyKind, string>> = {
     invalidTarget,
   }),
   grpcWeb: texts(grpcWeb.decisions, { otherCall: nothing, translated: [{ request: "text", response: "binary" }] }),
+  ipAccess: texts(ipAccess.decisions, {
+    allowed: [
+      { address: "192.0.2.7", network: "192.0.2.0/24" },
+      { address: "192.0.2.7", network: undefined },
+    ],
+    denied: [{ address: "192.0.2.7", network: "192.0.2.0/24" }],
+    notAllowed: [{ address: "192.0.2.7" }],
+    noAddress: [{ address: "unknown" }],
+    assumed: [{ allowed: true }, { allowed: false }],
+  }),
   jwtAuth: texts(jwtAuth.decisions, {
     valid: nothing,
     missing: [

@@ -167,6 +167,8 @@ export interface PolicyContext {
   readonly requestMetadata: RequestMetadata;
   /** Counts bytes that metadata takes until the end of the request. Throws TG_BUFFERS_FULL if the worker holds too much. */
   holdMetadata(bytes: number): void;
+  /** The address of the client, behind trusted proxies as they report it; see `Forwarding.clientAddress`. */
+  readonly clientAddress: string;
   readonly requestBody: IncomingBody;
   /** Length of the request's body as the client announces it, in bytes; 0 = no body, UNKNOWN_LENGTH = it does not say. */
   readonly requestLength: number;

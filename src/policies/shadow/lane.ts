@@ -216,6 +216,9 @@ class ShadowView implements PolicyContext {
   get maxBufferSize(): number {
     return this.#context.maxBufferSize;
   }
+  get clientAddress(): string {
+    return this.#context.clientAddress;
+  }
   get requestLength(): number {
     return this.#context.requestLength;
   }

@@ -104,6 +104,7 @@ export function contextOf(request: Partial<HttpRequest> = {}, more: More = {}): 
     calledEndpoint: more.endpoint,
     requestMetadata,
     holdMetadata() {},
+    clientAddress: more.source?.address ?? "192.0.2.1",
     requestBody: body,
     requestLength: body.bytes.length,
     limitRequestBody() {},

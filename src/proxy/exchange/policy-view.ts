@@ -56,7 +56,7 @@ interface Owner
   readonly responseSide: ResponseSide;
   readonly call: { readonly endpointName: string | undefined } | undefined;
   readonly deadlines: Deadlines;
-  readonly downstream: Pick<Downstream, "requestLength">;
+  readonly downstream: Pick<Downstream, "connection" | "requestLength">;
   readonly bufferShare: BufferShare;
   grpc: "no" | "sent" | "translated";
 }
@@ -140,6 +140,11 @@ export class PolicyView implements PolicyContext, PolicyState {
 
   get requestBody(): IncomingBody {
     return this.#exchange.requestSide.body;
+  }
+
+  get clientAddress(): string {
+    const { bind, downstream, request } = this.#exchange;
+    return bind.forwarding.clientAddress(request, downstream.connection);
   }
 
   get requestLength(): number {

@@ -90,6 +90,16 @@ export class Forwarding {
     if (this.#mode !== "off") this.#rewrite(request, connection);
   }
 
+  /**
+   * The address of the client: that of the connection, which a PROXY header may have set; behind trusted proxies the last in
+   * X-Forwarded-For that is not one of theirs, since others before it can be claims of the client.
+   */
+  clientAddress({ headers }: HttpRequest, from: ClientConnection): string {
+    if (!this.#trusts(from)) return from.remoteAddress;
+    const reported = valuesOf(headers, FOR).flatMap((value) => value.split(",").map(withoutPort));
+    return reported.findLast((each) => this.#proxies?.contains(each) !== true) ?? from.remoteAddress;
+  }
+
   #rewrite({ headers, authority }: HttpRequest, from: ClientConnection): void {
     const trusted = this.#trusts(from);
     const chain = trusted || this.#mode === "append" ? valuesOf(headers, FOR) : [];
@@ -126,6 +136,12 @@ function onlyValue(headers: HeaderList, name: string): string | undefined {
 
 function valuesOf(headers: HeaderList, name: string): string[] {
   return headers.filter((_, i) => i % 2 === 1 && headers[i - 1] === name);
+}
+
+/** Some proxies write `192.0.2.7:4711` or `[2001:db8::1]:4711`. */
+function withoutPort(text: string): string {
+  const [, inBrackets, beforePort] = /^(?:\[([^\]]+)\](?::\d+)?|([\d.]+):\d+)$/.exec(text.trim()) ?? [];
+  return inBrackets ?? beforePort ?? text.trim();
 }
 
 function removeForwarded(headers: HeaderList): void {

@@ -100,6 +100,7 @@ const POLICIES = {
   apiKey: NO_CALL,
   backendAuth: policy((host) => ({ backendAuth: { oauthTokenExchange: { host } } })),
   authorization: NO_CALL,
+  ipAccess: NO_CALL,
   backendTLS: (at) => routed({ host: at, policies: { backendTLS: { insecure: true } } }),
   http: (at) => routed({ host: at, policies: { http: { version: "HTTP/2.0" } } }),
   tcp: LIMIT,
