@@ -14,8 +14,8 @@ interface ReadableBody {
 }
 
 /**
- * What a body in base64 holds without its content-encoding: `gzip`, `deflate`, `br` or `zstd`. Undefined for other encodings, bodies that do not
- * have it, and without any.
+ * What a body in base64 holds without its content-encoding: `gzip`, `deflate`, `br` or `zstd`. Undefined for any other encoding or none, and for
+ * bodies that are not encoded as they say.
  */
 export type Decompress = (base64: string, encoding: string) => Uint8Array | undefined;
 
@@ -25,7 +25,7 @@ export function bytesOf(base64: string): Uint8Array<ArrayBuffer> {
     .replaceAll("-", "+")
     .replaceAll("_", "/")
     .replaceAll(/[^A-Za-z0-9+/]/g, "");
-  // A digit that is alone is less than a byte.
+  // A lone digit is less than a byte, and browsers reject it.
   const bytes = atob(digits.length % 4 === 1 ? digits.slice(0, -1) : digits);
   return Uint8Array.from(bytes, (character) => character.charCodeAt(0));
 }
@@ -50,7 +50,7 @@ export function readBody(base64: string, encoding: string, truncated: boolean, d
   return { note: [size, coding, cut, shown].filter(Boolean).join(", "), text: text?.slice(0, MAX_TEXT) };
 }
 
-/** A base64 body as JSON or text for a state; as it came when it is neither. */
+/** A base64 body in a state: as JSON or text, or as it came if it is neither. */
 export function bodyValue(base64: string, encoding: string, decompress: Decompress): unknown {
   if (!/^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/.test(base64)) return base64;
   const text = textOfBody(decompress(base64, encoding) ?? bytesOf(base64));

@@ -29,6 +29,8 @@ test("an expression that does not compile has no lines; one that fails says why"
   assert.deepEqual(evaluatedLines("a", { type: "dyn", problem, parts: [] }), [
     { depth: 0, text: "a", value: "no such key: x" },
   ]);
+  const [large] = evaluatedLines("request.body", { type: "bytes", parts: [] });
+  assert.equal(large?.value, "too large to be shown");
   assert.deepEqual(evaluatedLines("null", { type: "null_type", value: null, parts: [] }), [
     { depth: 0, text: "null", value: "null", type: "null_type" },
   ]);

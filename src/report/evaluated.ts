@@ -8,11 +8,11 @@ interface EvaluatedLine {
   readonly text: string;
   /** The value as JSON, or the reason for its absence. */
   readonly value: string;
-  /** Of the value; absent without one. */
+  /** Of the value; absent if there is none. */
   readonly type?: string;
 }
 
-/** The whole expression, then its parts, each below the one that it is a part of; none if it does not compile. */
+/** The whole expression, then its parts, each below the one that contains it. Empty if the expression does not compile. */
 export function evaluatedLines(expression: string, evaluation: Evaluation): EvaluatedLine[] {
   const { type, value, problem, needs = [], parts } = evaluation;
   if (type === undefined) return [];

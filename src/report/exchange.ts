@@ -69,7 +69,7 @@ export interface Attempt {
   /** How it ended; undefined while it runs. */
   readonly result: Row | undefined;
   readonly response: ResponseMessage | undefined;
-  /** The decision of the policy `retry` about it; undefined if there was none. */
+  /** What the policy `retry` decided about it; undefined if it did not. */
   readonly retry: Row | undefined;
 }
 

@@ -11,7 +11,7 @@ interface EndpointHealth {
   readonly backup?: boolean;
 }
 
-/** Why an endpoint gets no requests: for a backup, that it is one; empty if it gets some, or if service discovery says so. */
+/** Why an endpoint gets no requests; for a backup, that it is one. Empty if it gets some, or if service discovery keeps them from it. */
 export function whyText({ state, evicted, check, backup }: EndpointHealth): string {
   if (state === "unhealthy") return check?.reason ?? "";
   if (evicted === undefined) return backup === true ? "backup" : "";
@@ -44,10 +44,15 @@ export function sentText(sent: ProbeSent): string {
   }
 }
 
-/** What came back of a probe: `status 503`; that a connection was made or why not, if no status came. */
+/** The result of a probe: `status 503`; without a status, that a connection was made, or why not. */
 export function foundText({ status, healthy, reason = "" }: ProbeResult): string {
   if (status === undefined) return healthy ? "connected" : reason;
   return typeof status === "number" ? `status ${status}` : status;
+}
+
+/** How many of the endpoints of a backend were not probed. Several replicas may have probed the same one. */
+export function notProbed(endpoints: number, probes: readonly ProbeResult[]): number {
+  return Math.max(0, endpoints - new Set(probes.map(({ address }) => address)).size);
 }
 
 /** Why a probe has no results. */

@@ -1,6 +1,39 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { agoText } from "./recorded.ts";
+import type { RequestRecord } from "../recorder/records.ts";
+import { agoText, decidedBy, keyOf, podOfKey } from "./recorded.ts";
+
+const RECORD: RequestRecord = {
+  time: "2026-11-28T12:00:00.000Z",
+  worker: 3,
+  number: 4711,
+  generation: 1,
+  method: "GET",
+  path: "/",
+  status: 200,
+  reason: "Upstream",
+  duration: 1,
+  received: 0,
+  sent: 0,
+};
+
+test("a response of the backend is its own doing if it failed, also a call of gRPC with status 200", () => {
+  const decided = (more: Partial<RequestRecord>): string => decidedBy({ ...RECORD, ...more });
+  assert.equal(decided({}), "");
+  assert.equal(decided({ status: 404 }), "");
+  assert.equal(decided({ status: 500 }), "the backend");
+  assert.equal(decided({ grpcStatus: 0 }), "");
+  assert.equal(decided({ grpcStatus: 14 }), "the backend: gRPC status 14");
+  assert.equal(decided({ slow: true }), "slow for its route");
+});
+
+test("the key of a record leads back to its pod; ids of clients are left alone", () => {
+  assert.equal(keyOf(RECORD), "3-4711");
+  const key = keyOf({ ...RECORD, pod: "web-1" });
+  assert.deepEqual(podOfKey(key), { pod: "web-1", id: "3-4711" });
+  assert.deepEqual(podOfKey("3-4711"), { pod: undefined, id: "3-4711" });
+  for (const id of ["Web:3-4711", "a:b", "urn:x:3-4711"]) assert.deepEqual(podOfKey(id), { pod: undefined, id });
+});
 
 test("a time as how long ago it was, never in the future though clocks differ", () => {
   const now = Date.parse("2026-11-28T12:00:00.000Z");

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { attemptsOf } from "./exchange.ts";
+import { attemptsOf, receivedRow } from "./exchange.ts";
 import { rowsOf } from "./rows.ts";
 import { spansOf } from "./spans.ts";
 
@@ -70,4 +70,34 @@ test("attempts have their endpoint, end and retry, and calls of policies are non
       [2, "10.0.0.2:80", 430, undefined, undefined],
     ],
   );
+});
+
+test("a part that would take longer than its call is left out", () => {
+  const message = { type: "backendCallResult", timing: { ...timing, connect: "1s" } };
+  const spans = rowsOf([{ eventStart: 100, eventEnd: 200, message }]).flatMap(spansOf);
+  assert.deepEqual(
+    spans.map(({ name, end }) => [name, Math.round(end)]),
+    [
+      ["dns", 110],
+      ["tls", 140],
+      ["call", 200],
+    ],
+  );
+});
+
+test("an attempt without a result does not get that of the next one", () => {
+  const call = (target: string) => ({ message: { type: "backendCallStart", target } });
+  const attempts = attemptsOf(
+    rowsOf([{ message: sent }, call("a:80"), call("b:80"), { message: { type: "backendCallResult", status: 200 } }]),
+  );
+  assert.deepEqual(
+    attempts.map(({ result }) => result?.message.status),
+    [undefined, 200],
+  );
+});
+
+test("the request as received is that of the client, not that of a call of a policy", () => {
+  const ofPolicy = { scope: ["extAuthz"], message: sent };
+  assert.equal(receivedRow(rowsOf([ofPolicy, { message: sent }]))?.number, 2);
+  assert.equal(receivedRow(rowsOf([ofPolicy])), undefined);
 });

@@ -9,7 +9,7 @@ export interface Span {
   readonly end: number;
 }
 
-/** The time of an event: of a call with its parts, of any other the time since the event before. None if it has no time. */
+/** The time of an event: a call with its parts; for any other event, the time since the one before. Empty if the event has no time. */
 export function spansOf(row: Row): readonly Span[] {
   const { start, end, began } = row;
   if (end === undefined) return [];

@@ -86,6 +86,13 @@ test("of a long body the first lines are compared one by one, all of it by its d
   assert.match(lines.find(({ sign }) => sign === "+")?.text ?? "", /all of it: SHA-256 [\da-f]{12}…$/);
 });
 
+test("of a body in one long line, what is not shown counts too", () => {
+  const body = (last: string) =>
+    changed(["dHJ5IGFnYWluIGluIGEgc2Vjb25k", Buffer.from(`${"x".repeat(100_000)}${last}`).toString("base64")]);
+  const { lines } = traceDifference(body("a"), body("b"), false);
+  assert.match(lines.find(({ sign }) => sign === "+")?.text ?? "", /all of it: SHA-256/);
+});
+
 test("events of another version cannot be compared", () => {
   const other = [{ message: { type: "policy", kind: "new" } }];
   assert.throws(() => traceDifference(EVENTS, other, false), TypeError);

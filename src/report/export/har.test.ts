@@ -89,6 +89,12 @@ test("bodies are decoded, header values and parameters are readable", () => {
     { name: "x", value: "1" },
     { name: "y", value: "" },
   ]);
+  const ofPolicy = { ...event(9950, { type: "bodySnapshot", stage: "response", body: "YWJj" }), scope: ["extAuthz"] };
+  assert.deepEqual(
+    har([...RETRIED, ofPolicy]).entries[0].response.content,
+    response.content,
+    "calls of policies have bodies too",
+  );
   const [posted] = har(EVENTS).entries;
   assert.equal(posted.request.postData.text, '{"item":"teapot","count":2}');
 });
