@@ -1,15 +1,8 @@
 /** Questions to the admin server that this page comes from. */
 import { signal as stateOf } from "@preact/signals";
 import { TraceTextParser } from "../src/admin/client/sse.ts";
-import {
-  type AdminAnswers,
-  isAnswer,
-  JSON_TYPE,
-  PAGE_TOKEN_HEADER,
-  queryOf,
-  type Replica,
-  replicasOf,
-} from "../src/admin/plane/answers.ts";
+import { type AdminAnswers, isAnswer, JSON_TYPE, PAGE_TOKEN_HEADER, queryOf } from "../src/admin/plane/answers.ts";
+import { type Replica, replicasOf } from "../src/admin/plane/replicas.ts";
 import { type Fields, fieldsOf, jsonOf } from "../src/base/fields.ts";
 import type { BadPart } from "../src/rehearsal/facts.ts";
 

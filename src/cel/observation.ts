@@ -5,11 +5,11 @@
 import { check } from "./check/checker.ts";
 import type { Activation } from "./environment/activation.ts";
 import type { Checked, Environment } from "./environment/environment.ts";
-import type { InputValue, Observation, PartValue, Unknowns } from "./environment/observer.ts";
+import type { InputValue, Observation, PartValue, Turn, Unknowns } from "./environment/observer.ts";
 import { compilationOf } from "./evaluate/compile.ts";
 import { costOf } from "./evaluate/cost.ts";
 import type { Evaluator } from "./evaluate/evaluator.ts";
-import { type Call, children, isReserved, type Node } from "./syntax/ast.ts";
+import { type Call, children, isReserved, type Loop, type Node } from "./syntax/ast.ts";
 import { LIMITS, parse } from "./syntax/parser.ts";
 import { kindOf } from "./values/access.ts";
 import { Budget, charge, endBudget, startBudget } from "./values/budget.ts";
@@ -21,6 +21,26 @@ import { CelMapLike, CelOptional, type CelValue } from "./values/types.ts";
 const MAX_INPUTS = 20;
 const MAX_PARTS = 20;
 const MAX_EVERY_PART = 200;
+/** Maximum numbers of turns that are shown of a loop, and of all loops of an expression. */
+const MAX_TURNS = 8;
+const MAX_ALL_TURNS = 64;
+
+/** What was computed outside loops, or in one turn of a loop. */
+class Frame {
+  readonly results = new Map<Node, CelValue | Failure>();
+  readonly loops = new Map<Loop, LoopRun>();
+  /** The values of the loop's variables. */
+  readonly variables: readonly CelValue[];
+
+  constructor(variables: readonly CelValue[]) {
+    this.variables = variables;
+  }
+}
+
+interface LoopRun {
+  readonly frames: Frame[];
+  count: number;
+}
 
 /** A second compilation of an expression, whose parts are recorded. Evaluations are synchronous, so one record serves them all. */
 export class ObservedExpression {
@@ -34,17 +54,24 @@ export class ObservedExpression {
   readonly #whole: Part;
   readonly #parts: readonly Part[];
   readonly #every: boolean;
-  readonly #results = new Map<Node, CelValue | Failure>();
+  /** What the last evaluation computed outside loops. */
+  #top = new Frame([]);
+  /** Where the part that runs now belongs; undefined: in a turn that is not shown. */
+  #frame: Frame | undefined = this.#top;
+  /** Turns of the last evaluation that are shown. */
+  #turns = 0;
   #result: CelValue | Failure = null;
+  /** Where the loops that run now belong, the innermost last. */
+  readonly #around: (Frame | undefined)[] = [];
 
-  /** `text` is a valid expression of the environment. `every`: paths are parts too, and maps and bytes are shown. */
+  /** `text` is a valid expression of the environment. `every`: paths and what is in loops are parts too, and maps and bytes are shown. */
   constructor(text: string, environment: Environment, every = false) {
     this.#every = every;
     const root = parse(text, LIMITS);
     const checked = check(root, text, environment);
     const survey = new Survey(root, checked, environment, every);
     this.yieldsLiterals = yieldsLiterals(root, checked);
-    this.#whole = { node: root, reads: survey.reads };
+    this.#whole = { node: root, reads: survey.reads, loop: undefined };
     this.#sources = [...survey.sources].flatMap(([node, paths]) =>
       paths.map((path) => ({ path, presence: node.kind === "select" && node.test })),
     );
@@ -53,7 +80,10 @@ export class ObservedExpression {
     const { compile } = compilationOf(checked, text, (node, run) => {
       const paths = survey.sources.get(node);
       const evaluator = paths === undefined ? run : replaceable(paths, node.kind === "select" && node.test, run);
-      return recorded.has(node) ? this.#recorder(node, evaluator) : evaluator;
+      const watched = every && node.kind === "loop" ? this.#looping(evaluator) : evaluator;
+      const recorder = recorded.has(node) ? this.#recorder(node, watched) : watched;
+      const loop = survey.turns.get(node);
+      return loop === undefined ? recorder : this.#turning(loop, checked.slots.get(loop) ?? 0, recorder);
     });
     this.#inputs = [...survey.inputs].slice(0, MAX_INPUTS).map(([path, node]) => {
       const fields = survey.pathOf(node) ?? [];
@@ -62,7 +92,10 @@ export class ObservedExpression {
     });
     const [run, cost] = [compile(root), costOf(root)];
     this.evaluator = (activation, slots) => {
-      this.#results.clear();
+      this.#top = new Frame([]);
+      this.#frame = this.#top;
+      this.#turns = 0;
+      this.#around.length = 0;
       charge(cost);
       this.#result = run(activation, slots);
       return this.#result;
@@ -82,42 +115,93 @@ export class ObservedExpression {
       const result = shown(() => withoutAbsence(read(activation, [])), budget);
       if (result !== undefined && "value" in result) inputs.set(text, { text, path, value: result.value });
     }
-    const partOf = ({ node, reads }: Part, found: CelValue | Failure): PartValue | undefined => {
+    const computed = (
+      { node, reads }: Pick<Part, "node" | "reads">,
+      found: CelValue | Failure,
+    ): PartValue | undefined => {
       const result = shown(() => found, budget, this.#every);
       if (result === undefined) return undefined;
       const known = [...reads.inputs].flatMap((text) => inputs.get(text) ?? []);
       const readsMore = reads.more || known.length < reads.inputs.size;
       return { from: node.from, to: node.to, result, reads: known, readsMore };
     };
-    const parts = this.#parts.flatMap((part) => {
-      const found = this.#results.get(part.node);
-      return found === undefined || this.#isShown(part.node, found) ? [] : (partOf(part, found) ?? []);
+    const partOf = (part: Part, found: CelValue | Failure, frame: Frame): PartValue | undefined => {
+      const value = computed(part, found);
+      const run = part.node.kind === "loop" ? frame.loops.get(part.node) : undefined;
+      if (value === undefined || run === undefined || part.node.kind !== "loop") return value;
+      const loop = part.node;
+      return { ...value, turns: { shown: run.frames.map((each) => turnOf(loop, part.reads, each)), count: run.count } };
+    };
+    const partsIn = (loop: Loop | undefined, frame: Frame): PartValue[] =>
+      this.#parts.flatMap((part) => {
+        const found = part.loop === loop ? frame.results.get(part.node) : undefined;
+        return found === undefined || this.#isShown(part.node, found, frame) ? [] : (partOf(part, found, frame) ?? []);
+      });
+    const turnOf = (loop: Loop, reads: Reads, frame: Frame): Turn => ({
+      variables: loop.variables.map((name, i) => {
+        const value = computed({ node: loop.range, reads }, frame.variables[i] ?? null);
+        return { name, ...(value !== undefined && { value }) };
+      }),
+      parts: partsIn(loop, frame),
     });
     const needs = this.#result instanceof Failure ? this.#result.needs : undefined;
     return {
       ...(needs !== undefined && { needs }),
-      whole: partOf(this.#whole, this.#result),
+      whole: partOf(this.#whole, this.#result, this.#top),
       inputs: [...inputs.values()],
-      parts,
+      parts: partsIn(undefined, this.#top),
     };
   }
 
   /** Whether the failure is that of a part of this part, or of the expression, which show it. */
-  #isShown(node: Node, result: CelValue | Failure): boolean {
+  #isShown(node: Node, result: CelValue | Failure, { results }: Frame): boolean {
     if (!(result instanceof Failure)) return false;
     if (result === this.#result && !result.absent) return true;
     return this.#parts.some(
       ({ node: inner }) =>
-        inner !== node && inner.from >= node.from && inner.to <= node.to && this.#results.get(inner) === result,
+        inner !== node && inner.from >= node.from && inner.to <= node.to && results.get(inner) === result,
     );
   }
 
   #recorder(node: Node, run: Evaluator): Evaluator {
     return (activation, slots) => {
       const result = run(activation, slots);
-      this.#results.set(node, result);
+      this.#frame?.results.set(node, result);
       return result;
     };
+  }
+
+  /** After a loop, what follows belongs where the loop does. */
+  #looping(run: Evaluator): Evaluator {
+    return (activation, slots) => {
+      const around = this.#frame;
+      this.#around.push(around);
+      const result = run(activation, slots);
+      this.#around.pop();
+      this.#frame = around;
+      return result;
+    };
+  }
+
+  /** Begins a turn of a loop, whose variables are in the slots from `slot` on. */
+  #turning(loop: Loop, slot: number, run: Evaluator): Evaluator {
+    return (activation, slots) => {
+      const around = this.#around.at(-1);
+      this.#frame = around && this.#turnIn(around, loop, slots.slice(slot, slot + loop.variables.length));
+      return run(activation, slots);
+    };
+  }
+
+  /** The frame of the next turn; undefined: it is not shown. */
+  #turnIn({ loops }: Frame, loop: Loop, variables: readonly CelValue[]): Frame | undefined {
+    const known = loops.get(loop) ?? { frames: [], count: 0 };
+    loops.set(loop, known);
+    known.count++;
+    if (known.frames.length === MAX_TURNS || this.#turns === MAX_ALL_TURNS) return undefined;
+    this.#turns++;
+    const frame = new Frame(variables);
+    known.frames.push(frame);
+    return frame;
   }
 }
 
@@ -170,6 +254,8 @@ interface Reads {
 interface Part {
   readonly node: Node;
   readonly reads: Reads;
+  /** The innermost loop in which it is. */
+  readonly loop: Loop | undefined;
 }
 
 const NOTHING: Reads = { inputs: new Set(), more: false };
@@ -185,11 +271,15 @@ class Survey {
   readonly parts: Part[] = [];
   /** The nodes that read variables or chance, with what they read: paths from variables. */
   readonly sources = new Map<Node, readonly (readonly string[])[]>();
+  /** Of each loop whose parts are observed, the node with which a turn begins. */
+  readonly turns = new Map<Node, Loop>();
   /** What the expression is computed from. */
   readonly reads: Reads;
   readonly #checked: Checked;
   readonly #variables: Environment["variables"];
   readonly #every: boolean;
+  /** The innermost loop of the node that is visited. */
+  #loop: Loop | undefined;
 
   constructor(root: Node, checked: Checked, { variables }: Environment, every: boolean) {
     this.#checked = checked;
@@ -199,19 +289,20 @@ class Survey {
     this.parts.sort((a, b) => a.node.from - b.node.from || b.node.to - a.node.to);
   }
 
-  /** `within`: the node of which this is a part; undefined in loops, whose parts are not recorded. */
+  /** `within`: the node of which this is a part; undefined in loops whose parts are not recorded. */
   #visit(node: Node, bound: Bound, within: Node | undefined): Reads {
     const path = this.pathOf(node, bound);
     if (path !== undefined) {
       this.sources.set(node, [path]);
       const reads = this.#readsOfPath(path, node);
-      if (this.#every && within !== undefined && node !== within) this.parts.push({ node, reads });
+      if (this.#every && within !== undefined && node !== within) this.parts.push({ node, reads, loop: this.#loop });
       return reads;
     }
     if (node.kind === "identifier") return bound.get(node.name) ?? NOTHING;
     const reads = this.#readsOf(node, bound, within);
-    if (within !== undefined && node !== within && isResult(node, within) && (reads.more || reads.inputs.size > 0))
-      this.parts.push({ node, reads });
+    const isConstant = !reads.more && reads.inputs.size === 0 && this.#loop === undefined;
+    if (within !== undefined && node !== within && isResult(node, within) && !isConstant)
+      this.parts.push({ node, reads, loop: this.#loop });
     return reads;
   }
 
@@ -228,9 +319,15 @@ class Survey {
       case "loop": {
         const range = this.#visit(node.range, bound, inner);
         const turn = new Map([...bound, ...node.variables.map((name) => [name, range] as const)]);
+        const around = this.#loop;
+        if (this.#every) {
+          this.#loop = node;
+          this.turns.set(node.filter ?? node.body, node);
+        }
         const bodies = [node.filter, node.body].flatMap((each) =>
-          each === undefined ? [] : this.#visit(each, turn, undefined),
+          each === undefined ? [] : this.#visit(each, turn, this.#every ? inner : undefined),
         );
+        this.#loop = around;
         return union([range, ...bodies]);
       }
       case "bind":

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { noOpenssl, TestCa } from "../../test/helpers/certificates.ts";
 import { SENSITIVE_HEADERS, SensitiveNames } from "../base/sensitive-names.ts";
 import type { RequestRecord } from "../recorder/records.ts";
-import { type Evaluation, evaluate, readExpressionQuestion } from "./evaluate.ts";
+import { type EvaluatedPart, type Evaluation, evaluate, readExpressionQuestion } from "./evaluate.ts";
 import { BadFacts } from "./facts.ts";
 
 const hidden = new SensitiveNames(SENSITIVE_HEADERS);
@@ -89,6 +89,63 @@ test("every part has its value and type, paths too", () => {
   assert.deepEqual(parts('jwt.groups.exists(g, g == "ops")', { assume: { jwt: { groups: ["dev", "ops"] } } }), {
     "jwt.groups": ["dev", "ops"],
   });
+});
+
+test("what is in a loop has a value for each of the first turns, also in loops within loops", () => {
+  const expression = 'jwt.groups.filter(g, g != "x").exists(g, g.startsWith(request.method) || g == "ops")';
+  const {
+    value,
+    turns,
+    moreTurns,
+    parts: all,
+  } = ask(expression, {
+    request: POST,
+    assume: { jwt: { groups: ["x", "dev", "ops", "late"] } },
+  });
+  assert.equal(value, true);
+  const said = (some: readonly EvaluatedPart[]) =>
+    some.map(({ from, to, ...part }) => `${expression.slice(from, to)} → ${JSON.stringify(part.value)}`);
+  assert.deepEqual(
+    turns?.map(({ variables, parts: own }) => [variables, ...said(own)]),
+    [
+      [
+        [{ name: "g", value: "dev", type: "string" }],
+        'g.startsWith(request.method) || g == "ops" → false',
+        "g.startsWith(request.method) → false",
+        'request.method → "POST"',
+        'g == "ops" → false',
+      ],
+      [
+        [{ name: "g", value: "ops", type: "string" }],
+        'g.startsWith(request.method) || g == "ops" → true',
+        "g.startsWith(request.method) → false",
+        'request.method → "POST"',
+        'g == "ops" → true',
+      ],
+    ],
+    "until the result is certain",
+  );
+  assert.equal(moreTurns, undefined);
+  const [filter] = all;
+  assert.deepEqual(said(all), [
+    'jwt.groups.filter(g, g != "x") → ["dev","ops","late"]',
+    'jwt.groups → ["x","dev","ops","late"]',
+  ]);
+  assert.deepEqual(
+    filter?.turns?.map(({ parts: own }) => own.map((part) => part.value)),
+    [[false], [true], [true], [true]],
+  );
+  // Loops in loops, which are bounded together; what follows a loop belongs to the turn around it.
+  const nested = ask("lists.range(9).map(i, lists.range(10).all(k, k < 20) && i < 5)");
+  const [first, ...others] = nested.turns ?? [];
+  assert.deepEqual([others.length + 1, nested.moreTurns], [8, 1]);
+  const [, inner, , last] = first?.parts ?? [];
+  assert.deepEqual([inner?.turns?.length, inner?.moreTurns, last?.value], [8, 2, true]);
+  const shownTurns = (nested.turns ?? []).reduce((sum, turn) => sum + (turn.parts[1]?.turns?.length ?? 0) + 1, 0);
+  assert.equal(shownTurns, 64);
+  const two = ask("request.headers.transformList(name, value, name + value)", { request: POST });
+  assert.match(JSON.stringify(two.turns), /"name":"name","value":"x-role".*"name":"value","value":"admin"/);
+  assert.doesNotMatch(JSON.stringify(two), /s3cr3t/);
 });
 
 test("secrets of the request are not shown, wherever they are", () => {

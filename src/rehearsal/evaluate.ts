@@ -46,7 +46,7 @@ export interface AskedExpression {
 }
 
 /** An expression with its value. Secrets are redacted as in traces. */
-export interface Evaluation {
+export interface Evaluation extends Pick<EvaluatedPart, "turns" | "moreTurns"> {
   /** The type of the value, as far as it is known before the evaluation; absent: the expression does not compile. */
   readonly type?: string;
   /** JSON; absent if the expression has no value, or a value that is too large. */
@@ -55,7 +55,7 @@ export interface Evaluation {
   readonly problem?: ExpressionProblem;
   /** What is not known, though the value depends on it. */
   readonly needs?: readonly Need[];
-  /** The parts that were reached, in the order of the text. Without those in loops, which have a value for each turn. */
+  /** The parts that were reached, in the order of the text. Those in loops have a value for each turn, and are in it. */
   readonly parts: readonly EvaluatedPart[];
 }
 
@@ -69,9 +69,25 @@ interface ExpressionProblem {
   readonly column?: number;
 }
 
-interface EvaluatedPart extends PartResult {
+export interface EvaluatedPart extends PartResult {
   /** Of its value; absent without one. */
   readonly type?: string;
+  /** Of a loop: the first turns. */
+  readonly turns?: readonly EvaluatedTurn[];
+  /** Of a loop: how many more turns there were until its result was certain. */
+  readonly moreTurns?: number;
+}
+
+/** One turn of a loop. */
+interface EvaluatedTurn {
+  /** What the variables of the loop stood for, in their order. */
+  readonly variables: readonly {
+    readonly name: string;
+    /** JSON; absent if it is too large. */
+    readonly value?: unknown;
+    readonly type?: string;
+  }[];
+  readonly parts: readonly EvaluatedPart[];
 }
 
 /** What the gateway knows for an evaluation. */
@@ -116,10 +132,24 @@ export function evaluate(question: ExpressionQuestion, around: Surroundings): Ev
     const environment = CelEnvironment.defining(around.functions);
     const { type, error, needs, whole, parts } = environment.examine(expression, scope, activation);
     // Those who ask know what they sent, so only names and values tell what is secret.
-    const shown = (part: NonNullable<typeof whole>): EvaluatedPart => ({
+    const shown = ({ turns, ...part }: NonNullable<typeof whole>): EvaluatedPart => ({
       ...secrets.part({ ...part, readsMore: false }),
       ...("type" in part.result && { type: part.result.type }),
+      ...(turns !== undefined && turnsOf(turns)),
     });
+    const turnsOf = (
+      turns: NonNullable<NonNullable<typeof whole>["turns"]>,
+    ): Pick<EvaluatedPart, "turns" | "moreTurns"> => {
+      const more = turns.count - turns.shown.length;
+      const evaluated = turns.shown.map(({ variables, parts: own }) => ({
+        variables: variables.map(({ name, value: part }) => {
+          const { value, type } = part === undefined ? {} : shown(part);
+          return { name, ...(value !== undefined && { value }), ...(type !== undefined && { type }) };
+        }),
+        parts: own.map(shown),
+      }));
+      return { turns: evaluated, ...(more > 0 && { moreTurns: more }) };
+    };
     const result = whole && shown(whole);
     return {
       type: result?.type ?? type,
@@ -127,6 +157,8 @@ export function evaluate(question: ExpressionQuestion, around: Surroundings): Ev
       ...(error !== undefined && needs === undefined && { problem: problemOf(error) }),
       ...(needs !== undefined && { needs }),
       parts: parts.map(shown),
+      ...(result?.turns !== undefined && { turns: result.turns }),
+      ...(result?.moreTurns !== undefined && { moreTurns: result.moreTurns }),
     };
   } catch (error) {
     if (error instanceof CelError) return { problem: problemOf(error), parts: [] };

@@ -35,3 +35,50 @@ test("an expression that does not compile has no lines; one that fails says why"
     { depth: 0, text: "null", value: "null", type: "null_type" },
   ]);
 });
+
+test("the turns of a loop stand below it, each with its parts, and the number of those that are left out", () => {
+  const expression = "xs.all(x, x > 1) && xs.size() > 0";
+  const turn = (x: number) => ({
+    variables: [{ name: "x", value: x, type: "int" }],
+    parts: [{ from: 10, to: 15, value: x > 1, type: "bool" }],
+  });
+  const parts = [
+    { from: 0, to: 16, value: false, type: "bool", turns: [turn(2), turn(1)], moreTurns: 3 },
+    { from: 0, to: 2, value: [2, 1], type: "list" },
+    { from: 20, to: 33, value: true, type: "bool" },
+  ];
+  const shown = evaluatedLines(expression, { type: "bool", value: false, parts });
+  assert.deepEqual(
+    shown.map(({ depth, text, value }) => `${"  ".repeat(depth)}${text} ${value}`),
+    [
+      "xs.all(x, x > 1) && xs.size() > 0 false",
+      "  xs.all(x, x > 1) false",
+      "    xs [2,1]",
+      "    x 2",
+      "      x > 1 true",
+      "    x 1",
+      "      x > 1 false",
+      "    … 3 more",
+      "  xs.size() > 0 true",
+    ],
+  );
+  const whole = evaluatedLines("xs.all(x, x > 1)", {
+    type: "bool",
+    value: false,
+    parts: [],
+    turns: [turn(1)],
+    moreTurns: 2,
+  });
+  assert.deepEqual(whole.map(({ depth, text }) => [depth, text]).slice(1), [
+    [1, "x"],
+    [2, "x > 1"],
+    [1, "…"],
+  ]);
+  const large = evaluatedLines("xs.all(x, true)", {
+    type: "bool",
+    value: true,
+    parts: [],
+    turns: [{ variables: [{ name: "x" }], parts: [] }],
+  });
+  assert.equal(large[1]?.value, "too large to be shown");
+});

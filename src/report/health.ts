@@ -50,6 +50,11 @@ export function foundText({ status, healthy, reason = "" }: ProbeResult): string
   return typeof status === "number" ? `status ${status}` : status;
 }
 
+/** How many of the endpoints of a backend were not probed. Several replicas may have probed the same one. */
+export function notProbed(endpoints: number, probes: readonly ProbeResult[]): number {
+  return Math.max(0, endpoints - new Set(probes.map(({ address }) => address)).size);
+}
+
 /** Why a probe has no results. */
 export const NOTHING_PROBED = "no endpoint to probe: no route leads to one, or the configuration names none";
 

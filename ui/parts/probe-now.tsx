@@ -2,7 +2,7 @@ import { useSignal } from "@preact/signals";
 import type { VNode } from "preact";
 import type { ProbeAnswer } from "../../src/admin/plane/backends.ts";
 import { counted } from "../../src/base/counted.ts";
-import { foundText, NOTHING_PROBED, sentText } from "../../src/report/health.ts";
+import { foundText, NOTHING_PROBED, notProbed, sentText } from "../../src/report/health.ts";
 import { durationText } from "../../src/report/recorded.ts";
 import { AskError, ask } from "../ask.ts";
 import { Problem } from "./problem.tsx";
@@ -42,9 +42,8 @@ export function ProbeNow({ backend }: { readonly backend: string }): VNode {
 function summaryOf({ probes, endpoints }: ProbeAnswer): string {
   if (probes.length === 0) return NOTHING_PROBED;
   const failed = probes.filter(({ healthy }) => !healthy).length;
-  // Each replica probes an endpoint.
-  const probed = new Set(probes.map(({ address }) => address)).size;
-  const all = probed < endpoints ? `${probed} of ${endpoints} endpoints` : counted(probes.length, "probe");
+  const left = notProbed(endpoints, probes);
+  const all = left > 0 ? `${endpoints - left} of ${endpoints} endpoints` : counted(probes.length, "probe");
   return `${all}: ${failed === 0 ? "healthy" : `${failed} failed`}`;
 }
 

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { Replica } from "../../src/admin/plane/answers.ts";
+import type { Replica } from "../../src/admin/plane/replicas.ts";
 import { replicaNotes } from "./replica-notes.ts";
 
 function replica(name: string, hash: string | null, generation: number): Replica {

@@ -242,29 +242,6 @@ export interface RequestsQuery {
   readonly limit?: number;
 }
 
-/** What `tgctl ui` adds to an answer that it has made of those of replicas. */
-export interface Merged {
-  readonly replicas: readonly Replica[];
-}
-
-/** One of the replicas of a gateway. */
-export interface Replica {
-  /** Of its pod. */
-  readonly name: string;
-  /** Why its part of the answer is missing. */
-  readonly problem?: string;
-  /**
-   * Which configuration it has; absent: not known. Replicas with the same `hash` have the same; `generation` is a number that each replica counts by
-   * itself.
-   */
-  readonly configuration?: Pick<ConfigStatus, "generation" | "hash" | "synchronized">;
-}
-
-/** The replicas that have made an answer; none: it is that of one gateway. */
-export function replicasOf(answer: object): readonly Replica[] {
-  return "replicas" in answer && Array.isArray(answer.replicas) ? answer.replicas : [];
-}
-
 /** What tells an answer from that of another program: versions may add fields, so no more than this is looked at. */
 const MARKS: { readonly [Endpoint in keyof AdminAnswers]: (answer: Readonly<Record<string, unknown>>) => boolean } = {
   "/backends": ({ backends }) => isObject(backends),

@@ -23,6 +23,21 @@ export interface PartValue {
   readonly reads: readonly InputValue[];
   /** It was computed from more than `reads`: from whole maps, a body, a secret. */
   readonly readsMore: boolean;
+  /** Of a loop whose parts are observed. */
+  readonly turns?: Turns;
+}
+
+/** The turns of a loop until its result was certain. */
+interface Turns {
+  /** The first of them. */
+  readonly shown: readonly Turn[];
+  readonly count: number;
+}
+
+/** One turn of a loop: what its variables stood for, in their order, and the parts that it reached. */
+export interface Turn {
+  readonly variables: readonly { readonly name: string; readonly value?: PartValue }[];
+  readonly parts: readonly PartValue[];
 }
 
 /** What an expression read and computed in one evaluation. */
@@ -33,7 +48,7 @@ export interface Observation {
   readonly whole: PartValue | undefined;
   /** All paths in the expression. Without whole maps of headers and bodies: they would be large, or secret. */
   readonly inputs: readonly InputValue[];
-  /** The parts that the evaluation reached, in source order. Without those in loops, which have a value for each turn. */
+  /** The parts that the evaluation reached, in source order. Those in loops have a value for each turn, and are in it. */
   readonly parts: readonly PartValue[];
 }
 

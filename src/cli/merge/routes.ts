@@ -1,4 +1,10 @@
-import type { RouteRow, RoutesAnswer, RoutesQuery, RouteView } from "../../admin/plane/answers.ts";
+import {
+  queryOf,
+  type RouteRow,
+  type RoutesAnswer,
+  type RoutesQuery,
+  type RouteView,
+} from "../../admin/plane/answers.ts";
 import { mostOf, sumOf } from "./replica.ts";
 
 type Order = NonNullable<RoutesQuery["sort"]>;
@@ -17,13 +23,16 @@ const BY_TRAFFIC: { readonly [Each in Exclude<Order, "precedence" | "name">]: (r
 };
 
 /**
- * What to ask each replica for a page. Where traffic decides the order, that is the first 1,000 routes, so that their sums are known: of more
- * routes, those below the first 1,000 of a replica do not count.
+ * Which page to ask each replica for. Where traffic decides the order, that is the first 1,000 routes, so that their sums are known: of more
+ * routes, those below the first 1,000 of a replica do not count. Otherwise it is the page that is wanted, so nothing is added.
  */
+export function pageOfReplica(sort: string | undefined): Pick<RoutesQuery, "page" | "limit"> {
+  return orderOf(sort) === undefined ? {} : { page: 1, limit: MOST };
+}
+
+/** `pageOfReplica` for the query of a page. */
 export function routesQuery(query: URLSearchParams): URLSearchParams {
-  if (orderOf(query) === undefined) return query;
-  const words = Object.fromEntries(query);
-  return new URLSearchParams({ ...words, page: "1", limit: String(MOST) });
+  return queryOf({ ...Object.fromEntries(query), ...pageOfReplica(query.get("sort") ?? undefined) });
 }
 
 /** A page of the routes of replicas, at least one: traffic summed, and the largest percentiles. */
@@ -33,7 +42,7 @@ export function mergeRoutes(answers: readonly RoutesAnswer[], query: URLSearchPa
     placeOf,
   );
   const rows = [...alike.values()].flatMap(mergeRows);
-  const value = orderOf(query);
+  const value = orderOf(query.get("sort") ?? undefined);
   const limit = Number(query.get("limit") ?? LIMIT);
   const before = value === undefined ? 0 : (Number(query.get("page") ?? 1) - 1) * limit;
   if (value !== undefined) rows.sort((a, b) => value(b) - value(a));
@@ -91,8 +100,7 @@ function mergeRows<Row extends RouteRow>(rows: readonly Row[]): Row[] {
 }
 
 /** What decides the order, if it is traffic. */
-function orderOf(query: URLSearchParams): ((row: RouteRow) => number) | undefined {
+function orderOf(sort = ""): ((row: RouteRow) => number) | undefined {
   const orders: Readonly<Record<string, (row: RouteRow) => number>> = BY_TRAFFIC;
-  const sort = query.get("sort") ?? "";
   return Object.hasOwn(orders, sort) ? orders[sort] : undefined;
 }

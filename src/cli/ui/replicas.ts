@@ -1,6 +1,7 @@
 /** The web view of several replicas: every one is asked, and their answers become one. */
-import { type AdminAnswers, isAnswer, type Merged, type Replica } from "../../admin/plane/answers.ts";
+import { type AdminAnswers, isAnswer } from "../../admin/plane/answers.ts";
 import type { ConfigStatus } from "../../admin/plane/config-status.ts";
+import { type Merged, type Replica, replicaOf } from "../../admin/plane/replicas.ts";
 import { type PlainReply, textReply } from "../../admin/server/reply.ts";
 import { fieldsOf, jsonOf } from "../../base/fields.ts";
 import type { ExplainRefusal } from "../../rehearsal/explanation.ts";
@@ -83,16 +84,10 @@ function merged<Endpoint extends MergedEndpoint>(
 ): PlainReply {
   const answers: OfReplica<AdminAnswers[Endpoint]>[] = [];
   const replicas = said.map(({ name, response, problem, status }): Replica => {
-    const configuration = status && {
-      generation: status.generation,
-      hash: status.hash,
-      synchronized: status.synchronized,
-    };
     const answer = jsonOf(response?.text ?? "");
     const isOne = isAnswer(endpoint, answer);
     if (isOne) answers.push({ pod: name, answer });
-    const why = problem ?? (isOne ? undefined : refusalOf(response));
-    return { name, ...(why !== undefined && { problem: why }), ...(configuration && { configuration }) };
+    return replicaOf(name, problem ?? (isOne ? undefined : refusalOf(response)), status);
   });
   const responses = said.flatMap(({ response }) => response ?? []);
   const [first] = responses;

@@ -107,6 +107,17 @@ test("the bench shows the value of every part while one types, and keeps it in t
   assert.match(String(await page.evaluate("document.querySelector('pre').textContent")), /\^ line 1, column 9\d/);
   await look(page, "dark", 400);
   assert.deepEqual(await violations(page), []);
+  // A loop has the values of its turns.
+  await page.evaluate(`${FIELD}.select()`);
+  await type(page, "[3, 4].exists(n, n > 3)");
+  await until(page, `${rows}.length === 5`);
+  assert.deepEqual(await page.evaluate(rows), [
+    "[3, 4].exists(n, n > 3) | true | bool",
+    "n | 3 | int",
+    "n > 3 | false | bool",
+    "n | 4 | int",
+    "n > 3 | true | bool",
+  ]);
   await page.evaluate("document.querySelector('[type=search]').focus()");
   await type(page, "bitshift");
   await until(page, "document.querySelectorAll('.names dt').length === 2");

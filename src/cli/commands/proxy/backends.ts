@@ -1,8 +1,9 @@
 import type { BackendView, EndpointView, ProbeAnswer, Shortened } from "../../../admin/plane/backends.ts";
 import { counted } from "../../../base/counted.ts";
-import { foundText, NOTHING_PROBED, sentText, whyText } from "../../../report/health.ts";
+import { foundText, NOTHING_PROBED, notProbed, sentText, whyText } from "../../../report/health.ts";
 import { durationText } from "../../../report/recorded.ts";
-import { DUMP_OUTPUT_OPTION, print, table } from "../../dump/dump.ts";
+import { DUMP_OUTPUT_OPTION, table } from "../../dump/dump.ts";
+import { printMerged } from "../../merge/print-merged.ts";
 import { adminResult } from "../../proxy/admin.ts";
 import { RESOURCE, TARGET_OPTIONS } from "../../proxy/proxies.ts";
 import { defineCommand } from "../../runner/define-command.ts";
@@ -12,7 +13,7 @@ export const backends = defineCommand({
   name: "backends",
   summary: "Show the health, load and connections of the endpoints behind each backend",
   description: [
-    "STATE is healthy, evicted, unhealthy, notReady, pending or unused; those that get no requests come first in each backend. In a cluster, the first pod is asked. See docs/backends.md.",
+    "STATE is healthy, evicted, unhealthy, notReady, pending or unused; those that get no requests come first in each backend. In a cluster, load and connections are those of all pods together, and STATE is the worst that one of them sees, with the names of those that do. See docs/backends.md.",
   ],
   argument: RESOURCE,
   options: {
@@ -35,14 +36,20 @@ export const backends = defineCommand({
   async run(invocation, context) {
     const { find, failing, probe, output } = invocation.options;
     await using proxies = await openProxies(invocation, context);
-    const proxy = await proxies.first();
-    if (probe !== undefined) {
-      const answer = await adminResult(proxy, proxy.client.probe(probe, { signal: context.signal }));
-      await print(answer, output, context, () => probeTable(answer));
-      return;
-    }
-    const answer = await adminResult(proxy, proxy.client.backends({ find, failing }, { signal: context.signal }));
-    await print(answer, output, context, () => backendTable(answer.backends));
+    const { signal } = context;
+    if (probe !== undefined)
+      return await printMerged(proxies, context, {
+        endpoint: "/probe/",
+        ask: (proxy) => adminResult(proxy, proxy.client.probe(probe, { signal })),
+        output,
+        table: probeTable,
+      });
+    return await printMerged(proxies, context, {
+      endpoint: "/backends",
+      ask: (proxy) => adminResult(proxy, proxy.client.backends({ find, failing }, { signal })),
+      output,
+      table: ({ backends }) => backendTable(backends),
+    });
   },
 });
 
@@ -65,23 +72,25 @@ function backendTable({ total, shown }: Shortened<BackendView>): string {
 /** A line for each endpoint that was probed; below them how many were not. */
 function probeTable({ endpoints, probes }: ProbeAnswer): string {
   if (probes.length === 0) return `${NOTHING_PROBED}\n`;
+  const ofReplicas = probes.some(({ pod }) => pod !== undefined);
   const rows = probes.map((probe) => [
+    ...(ofReplicas ? [probe.pod ?? ""] : []),
     probe.address,
     probe.healthy ? "healthy" : "unhealthy",
     durationText(probe.duration),
     sentText(probe.sent),
     foundText(probe),
   ]);
-  const others = endpoints - probes.length;
+  const others = notProbed(endpoints, probes);
   const rest = others > 0 ? `not probed: ${counted(others, "more endpoint")}\n` : "";
-  return `${table(["ENDPOINT", "STATE", "TIME", "SENT", "RESULT"], rows)}${rest}`;
+  return `${table([...(ofReplicas ? ["POD"] : []), "ENDPOINT", "STATE", "TIME", "SENT", "RESULT"], rows)}${rest}`;
 }
 
 function endpointCells(endpoint: EndpointView): string[] {
-  const { addresses, state, health, latency, active, requests, pool } = endpoint;
+  const { addresses, state, stateAt, health, latency, active, requests, pool } = endpoint;
   return [
     addresses.join(","),
-    state,
+    stateAt === undefined ? state : `${state} at ${stateAt.join(", ")}`,
     health.toFixed(2),
     latency === 0 ? "" : durationText(latency * 1000),
     String(active),

@@ -3,11 +3,13 @@ import type { AskedExpression, Evaluation } from "../../../rehearsal/evaluate.ts
 import { evaluatedLines } from "../../../report/evaluated.ts";
 import { lackText } from "../../../report/supply-text.ts";
 import { badQuestion, EXPLAIN_OPTIONS, knownWords } from "../../explain/words.ts";
+import { askReplicas } from "../../merge/ask-replicas.ts";
+import { MERGES } from "../../merge/merges.ts";
 import { adminResult, type ProxyAdmin } from "../../proxy/admin.ts";
-import { failureOf, type Outcome, RESOURCE, TARGET_OPTIONS } from "../../proxy/proxies.ts";
-import { type Context, writeJson } from "../../runner/context.ts";
+import { RESOURCE, TARGET_OPTIONS } from "../../proxy/proxies.ts";
+import { type Context, write, writeJson } from "../../runner/context.ts";
 import { defineCommand } from "../../runner/define-command.ts";
-import { CliError, usage } from "../../runner/errors.ts";
+import { usage } from "../../runner/errors.ts";
 import { openProxies } from "../open-proxies.ts";
 
 export const evaluate = defineCommand({
@@ -15,6 +17,7 @@ export const evaluate = defineCommand({
   summary: "Evaluate an expression for a request, and show the value of every part of it",
   description: [
     'The proxy evaluates the CEL expression with the functions of its configuration in effect, for a request that is written as for tgctl explain, or for a recorded one (--id). Nothing is sent. What policies would set, such as jwt, can be assumed: --assume \'jwt={"sub":"alice"}\'.',
+    "In a cluster, all pods are asked, and the first answer counts: pods with the same configuration give the same.",
     "Exits with 1 if the expression has no value, because it fails or depends on what is not known.",
   ],
   argument: {
@@ -65,16 +68,14 @@ export const evaluate = defineCommand({
     const ask = (proxy: ProxyAdmin): Promise<Evaluation> =>
       adminResult(proxy, proxy.client.evaluate(question, { signal: context.signal }), badQuestion);
     // Of several pods, only one has the request.
-    const evaluation = id === undefined ? await ask(await proxies.first()) : foundIn(await proxies.each(ask));
+    const { answers, failure } = await askReplicas(proxies, context, ask);
+    if (id === undefined && failure !== undefined) await write(context.stderr, `${failure.message}\n`);
+    const evaluation = MERGES["/expression"].merge(answers, NO_QUERY);
     return await print(question, evaluation, context.json || options.output === "json", context);
   },
 });
 
-function foundIn(outcomes: readonly Outcome<Evaluation>[]): Evaluation {
-  const [found] = outcomes.flatMap(({ result }) => (result.status === "fulfilled" ? [result.value] : []));
-  if (found === undefined) throw failureOf(outcomes) ?? new CliError("failure", "the proxy has sent no value");
-  return found;
-}
+const NO_QUERY = new URLSearchParams();
 
 async function print(
   { expression }: AskedExpression,

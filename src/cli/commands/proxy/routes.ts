@@ -1,6 +1,7 @@
 import {
   type EffectivePolicy,
   type PlacedRoute,
+  queryOf,
   ROUTE_ORDERS,
   type RouteRow,
   type RoutesAnswer,
@@ -10,7 +11,9 @@ import {
 import { counted } from "../../../base/counted.ts";
 import { formatOrigin } from "../../../base/origin.ts";
 import { agoText, durationText } from "../../../report/recorded.ts";
-import { DUMP_OUTPUT_OPTION, print, table } from "../../dump/dump.ts";
+import { DUMP_OUTPUT_OPTION, table } from "../../dump/dump.ts";
+import { printMerged } from "../../merge/print-merged.ts";
+import { pageOfReplica } from "../../merge/routes.ts";
 import { adminResult } from "../../proxy/admin.ts";
 import { RESOURCE, TARGET_OPTIONS } from "../../proxy/proxies.ts";
 import { defineCommand } from "../../runner/define-command.ts";
@@ -20,7 +23,7 @@ export const routes = defineCommand({
   name: "routes",
   summary: "Show the routes in the order in which they get requests, with their traffic and policies",
   description: [
-    "REQUESTS, ERRORS, P50, P99 and LATEST are those since the start of the gateway; `of 3: 17` are the requests of three routes, which metrics count together. In a cluster, the first pod is asked. See docs/routes.md.",
+    "REQUESTS, ERRORS, P50, P99 and LATEST are those since the start of the gateway; `of 3: 17` are the requests of three routes, which metrics count together. In a cluster, the traffic of all pods is added up; of percentiles, the largest is shown. See docs/routes.md.",
   ],
   argument: RESOURCE,
   options: {
@@ -53,17 +56,23 @@ export const routes = defineCommand({
   async run(invocation, context) {
     const { find, sort, limit, policies, output } = invocation.options;
     await using proxies = await openProxies(invocation, context);
-    const proxy = await proxies.first();
-    const { client } = proxy;
     const { signal } = context;
-    if (policies !== undefined) {
-      const view = await adminResult(proxy, client.route(policies, { signal }));
-      await print(view, output, context, () => policyTables(view));
-      return;
-    }
+    if (policies !== undefined)
+      return await printMerged(proxies, context, {
+        endpoint: "/routes/",
+        ask: (proxy) => adminResult(proxy, proxy.client.route(policies, { signal })),
+        output,
+        table: policyTables,
+      });
     const order = ROUTE_ORDERS.find((each) => each === sort);
-    const answer = await adminResult(proxy, client.routes({ search: find, sort: order, limit }, { signal }));
-    await print(answer, output, context, () => routeTable(answer));
+    const query = { search: find, sort: order, limit };
+    return await printMerged(proxies, context, {
+      endpoint: "/routes",
+      query: queryOf(query),
+      ask: (proxy) => adminResult(proxy, proxy.client.routes({ ...query, ...pageOfReplica(order) }, { signal })),
+      output,
+      table: routeTable,
+    });
   },
 });
 
