@@ -68,6 +68,23 @@ test("the configuration at startup is released when another one is in effect", a
   assert.equal(f.start.deref(), undefined);
 });
 
+test("the status lists the warnings about the configuration in effect, as many as people read", async (t: TestContext) => {
+  const route = "  - policies: { apiKey: { keys: [{ key: abc }] } }\n    backends: [{ host: '127.0.0.1:1' }]\n";
+  const f = await follower(t, () => {}, `gateways: { default: { port: 0 } }\nroutes:\n${route.repeat(60)}`);
+  const { count = 0, first = [] } = f.follower.status.warnings ?? {};
+  const lenient = first.filter(({ lint }) => lint === "lenient-authentication");
+  assert.deepEqual([count >= 60, first.length], [true, 50]);
+  assert.match(lenient[0]?.file ?? "", /gateway\.yaml$/);
+  assert.deepEqual([lenient[0]?.line, lenient[0]?.path], [3, "routes[0].policies.apiKey"]);
+  assert.match(lenient[0]?.message ?? "", /requests without credentials pass/);
+  assert.match(lenient[0]?.remedy ?? "", /mode: strict/);
+  assert.equal(
+    first.some((each) => "source" in each),
+    false,
+    "lines of the file are not part of the status",
+  );
+});
+
 test("a configuration rejected for an outside reason is retried after 1, 2, 4 … 30 s, and logged once", async (t: TestContext) => {
   const f = await follower(t, () => {
     throw new Error("no port");

@@ -1,5 +1,5 @@
 import type { ConfigDifference } from "../admin/plane/config-difference.ts";
-import type { ConfigError, ConfigStatus } from "../admin/plane/config-status.ts";
+import type { ConfigError, ConfigStatus, ConfigWarnings } from "../admin/plane/config-status.ts";
 import { messageOf } from "../base/errors.ts";
 import type { Logger } from "../base/log.ts";
 import type { Locate } from "../base/origin.ts";
@@ -31,6 +31,25 @@ interface Rejection {
   readonly deadly?: boolean;
 }
 
+/** Most warnings that the status lists: more would hide the first ones. */
+const MAX_WARNINGS = 50;
+
+function warningsOf(diagnostics: readonly Diagnostic[]): ConfigWarnings {
+  const warnings = diagnostics.filter(({ severity }) => severity === "warning");
+  const first = warnings
+    .slice(0, MAX_WARNINGS)
+    .map(({ file, line, column, path, message, remedy, lint }): ConfigWarnings["first"][number] => ({
+      file,
+      line,
+      column,
+      path,
+      message,
+      ...(remedy !== undefined && { remedy }),
+      ...(lint !== undefined && { lint }),
+    }));
+  return { count: warnings.length, first };
+}
+
 /**
  * Keeps the configuration in effect equal to its source. It compares digests of what was read with what is on disk (level, not
  * edge), so a missed file event loses no change. A configuration that was rejected for a reason outside of its files is tried
@@ -53,6 +72,7 @@ export class ConfigFollower implements Follower {
   #inEffect: Loaded | undefined;
   #places: WrittenPlaces | undefined;
   #text: AppliedText | undefined;
+  #warnings: ConfigWarnings = { count: 0, first: [] };
   #restartRequired: readonly string[] = [];
   #lastError: ConfigError | null = null;
   /** The version that was rejected last, and why. */
@@ -99,6 +119,7 @@ export class ConfigFollower implements Follower {
       nextRetryAt: this.#repeat === undefined ? null : new Date(this.#repeat.at).toISOString(),
       synchronized: inputs !== undefined && !diskDiffers && this.#lastError === null,
       restartRequired: this.#restartRequired,
+      warnings: this.#warnings,
       missingDocuments: this.#resources.missing,
       source: this.#source.kind === "text" ? (this.#source.name ?? "command line") : this.#source.path,
     };
@@ -220,6 +241,7 @@ export class ConfigFollower implements Follower {
     this.#inEffect = loaded;
     this.#places = new WrittenPlaces(this.#source, this.#env, loaded.inputs.files);
     if (this.#source.kind === "file") this.#text = new AppliedText(this.#source.path, loaded.inputs.files);
+    this.#warnings = warningsOf(loaded.warnings);
     this.#lastError = null;
     this.#rejected = undefined;
     this.#host.applied(loaded.configuration, loaded.warnings);

@@ -20,6 +20,33 @@ async function connect(client: TlsClient, port: number, host: string): Promise<T
   return socket;
 }
 
+test("a certificate for other names is refused, with its names and the setting", {
+  skip: noOpenssl,
+}, async (t: TestContext) => {
+  using ca = new TestCa();
+  const { cert, key } = ca.issue("a.example", "b.example");
+  const server = createServer({ cert, key }, (socket) => socket.on("error", () => {}).pipe(socket));
+  server.on("tlsClientError", () => {}).listen(0, "127.0.0.1");
+  await once(server, "listening");
+  t.after(() => server.close());
+  const { port } = server.address() as AddressInfo;
+  const config = { root: ca.cert, insecure: false, insecureHost: false };
+  await assert.rejects(connect(new TlsClient(config), port, "other.example"), {
+    message:
+      "the certificate is for a.example, b.example, not for other.example; set backendTLS.hostname to a name that it has",
+  });
+  const named = { ...config, subjectAltNames: ["spiffe://a/b", "c.example"] };
+  await assert.rejects(connect(new TlsClient(named), port, "a.example"), {
+    message:
+      "the certificate is for a.example, b.example, not for spiffe://a/b or c.example; set backendTLS.subjectAltNames to a name that it has",
+  });
+  for (const right of [
+    { ...config, hostname: "b.example" },
+    { ...named, subjectAltNames: ["x.example", "a.example"] },
+  ])
+    (await connect(new TlsClient(right), port, "other.example")).destroy();
+});
+
 suite("sessions with backends", { skip: noOpenssl }, () => {
   for (const maxVersion of ["TLSv1.2", "TLSv1.3"] as const) {
     test(`are resumed for the same name only (${maxVersion})`, async (t: TestContext) => {

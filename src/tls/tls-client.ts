@@ -137,19 +137,32 @@ export class TlsClient {
       checkServerIdentity: (_name, certificate) => {
         if (insecureHost) return undefined;
         const names = subjectAltNames ?? [hostname];
-        const errors = names.map((name) => checkName(name, certificate));
-        return errors.includes(undefined) ? undefined : errors[0];
+        if (names.some((name) => isNamed(name, certificate))) return undefined;
+        const setting = subjectAltNames === undefined ? "hostname" : "subjectAltNames";
+        return new Error(
+          `the certificate is for ${shownNames(certificate)}, not for ${names.join(" or ")}; set backendTLS.${setting} to a name that it has`,
+        );
       },
     };
   }
 }
 
 /** Like `tls.checkServerIdentity`, which does not support URIs (RFC 6125 6.4): these are compared literally. */
-function checkName(name: string, certificate: PeerCertificate): Error | undefined {
-  if (!isUri(name)) return nodeTls().checkServerIdentity(name, certificate);
-  const { subjectaltname = "" } = certificate;
-  if (altNames(subjectaltname, "URI").includes(name)) return undefined;
-  return new Error(`the certificate is not for the URI ${name}, only for ${subjectaltname || "no alternative names"}`);
+function isNamed(name: string, certificate: PeerCertificate): boolean {
+  if (!isUri(name)) return nodeTls().checkServerIdentity(name, certificate) === undefined;
+  return altNames(certificate.subjectaltname ?? "", "URI").includes(name);
+}
+
+/** More names of a certificate would hide the rest of the message. */
+const MAX_NAMES = 4;
+
+/** The names of a certificate for a message; without any, that of its subject, which older ones have instead. */
+function shownNames({ subjectaltname = "", subject }: PeerCertificate): string {
+  const names = subjectaltname.split(", ").filter((each) => each !== "");
+  const shown = names.slice(0, MAX_NAMES).map((each) => each.replace(/^(?:DNS|URI|IP Address):/, ""));
+  if (names.length > MAX_NAMES) return `${shown.join(", ")} and ${names.length - MAX_NAMES} more`;
+  if (names.length > 0) return shown.join(", ");
+  return typeof subject?.CN === "string" ? subject.CN : "no name";
 }
 
 /** Host names have no colon. */

@@ -91,8 +91,12 @@ async function listen(bind: Bind, reusePort: boolean, own: OwnSockets): Promise<
   };
 }
 
+/** What lets a process listen on a port that the system reserves (capabilities(7), ip(7)); systemd and containers can set both. */
+const PRIVILEGED =
+  "not permitted to this user; choose a port above 1023, grant the capability CAP_NET_BIND_SERVICE, or set net.ipv4.ip_unprivileged_port_start to this port or less";
+
 function inWords(error: NodeJS.ErrnoException): string {
   if (error.code === "EADDRINUSE") return "the port is in use; stop the program that uses it or choose another port";
-  if (error.code === "EACCES") return "not permitted; ports below 1024 need a privileged user";
+  if (error.code === "EACCES") return PRIVILEGED;
   return error.message;
 }

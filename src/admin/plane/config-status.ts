@@ -1,3 +1,4 @@
+import type { Diagnostic } from "../../translation/problems/diagnostics.ts";
 import type { MissingDocument } from "../../translation/resources/store.ts";
 
 /** The body of `GET /config/status`: the configuration in effect, and what became of the newest one. */
@@ -22,6 +23,8 @@ export interface ConfigStatus {
   readonly synchronized: boolean;
   /** Changed fields that take effect only after a restart, such as `config.adminAddr`. */
   readonly restartRequired: readonly string[];
+  /** What is valid in the configuration in effect and most likely not intended; absent with a controller, which reports it in statuses. */
+  readonly warnings?: ConfigWarnings;
   /** Documents behind URLs of the configuration whose last fetch failed; absent with a controller, which fetches them itself. */
   readonly missingDocuments?: readonly MissingDocument[];
   /** Path of the file, `standard input` or address of the controller. */
@@ -29,6 +32,14 @@ export interface ConfigStatus {
   /** The stream of the controller; absent: the configuration comes from a file. */
   readonly stream?: StreamStatus;
 }
+
+export interface ConfigWarnings {
+  readonly count: number;
+  /** The first of them, by their place. */
+  readonly first: readonly ConfigWarning[];
+}
+
+type ConfigWarning = Pick<Diagnostic, "file" | "line" | "column" | "path" | "message" | "remedy" | "lint">;
 
 interface StreamStatus {
   readonly connected: boolean;

@@ -127,7 +127,7 @@ function portOf(server: Server): number {
 function refused({ name, setting }: ListenTarget, address: string, cause: unknown): Error {
   const reasons: Readonly<Record<string, string>> = {
     EADDRINUSE: `is in use; stop what listens there or change ${setting}`,
-    EACCES: `is not permitted to this user; use a port above 1023 or change ${setting}`,
+    EACCES: `is not permitted to this user; change ${setting} to a port above 1023, or grant CAP_NET_BIND_SERVICE`,
     EADDRNOTAVAIL: `is not an address of this machine; change ${setting}`,
   };
   const reason = reasons[codeOf(cause) ?? ""] ?? `cannot be used: ${messageOf(cause)}`;

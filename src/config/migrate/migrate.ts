@@ -41,7 +41,7 @@ export function migrateConfig(file: string, text: string): Migration {
     diagnostics.push({ severity: "error", file, line, column, path, message });
   };
   const document: Document.Parsed = parseDocument(text, { prettyErrors: false, merge: true });
-  for (const { offset, message } of syntaxProblems(document)) add(offset, "", message);
+  for (const { offset, message } of syntaxProblems(document, text)) add(offset, "", message);
   const root = document.contents;
   if (diagnostics.length === 0 && !isMap<Node, Node | null>(root))
     add(0, "", "is not a configuration; nothing was changed");

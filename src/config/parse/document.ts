@@ -99,7 +99,7 @@ export class ConfigDocument {
 
   /** The value of a document without problems; problems are added. */
   #check(document: Document.Parsed): unknown {
-    for (const { offset, message } of syntaxProblems(document))
+    for (const { offset, message } of syntaxProblems(document, this.#expanded.text))
       this.#add(this.#expanded.toOriginal(offset), "", { message }, this.#isPublic);
     if (PROTO.test(this.#expanded.text))
       for (const { offset, message } of unusableKeys(document))

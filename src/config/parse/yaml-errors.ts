@@ -7,8 +7,11 @@ interface SyntaxProblem {
   readonly message: string;
 }
 
+/** A line that is indented further has its caret there. */
+const MAX_INDENT = 200;
+
 /** Rewords errors of the parser so that they say how to correct them. Of several with one cause, only the first is kept. */
-export function syntaxProblems(document: Document.Parsed): SyntaxProblem[] {
+export function syntaxProblems(document: Document.Parsed, text: string): SyntaxProblem[] {
   const problems: SyntaxProblem[] = [];
   // After an error, the parser often reports the same place again.
   let lost = false;
@@ -16,7 +19,7 @@ export function syntaxProblems(document: Document.Parsed): SyntaxProblem[] {
     const harmless = error.code === "DUPLICATE_KEY" || error.code === "TAG_RESOLVE_FAILED";
     if (lost && !harmless) continue;
     lost ||= !harmless;
-    problems.push({ offset: offsetOf(error, document), message: inWords(error) });
+    problems.push({ offset: offsetOf(error, document, text), message: inWords(error) });
   }
   return problems;
 }
@@ -92,9 +95,14 @@ function inWords(error: YAMLError): string {
   }
 }
 
-/** A quote or bracket that is never closed is reported where it opens, not at the end of the text. */
-function offsetOf(error: YAMLError, document: Document.Parsed): number {
+/**
+ * A quote or bracket that is never closed is reported where it opens, not at the end of the text, and a line with the wrong indentation
+ * where its text begins.
+ */
+function offsetOf(error: YAMLError, document: Document.Parsed, text: string): number {
   const { pos } = error;
+  if (error.code === "BAD_INDENT")
+    return pos[0] + (/^ */.exec(text.slice(pos[0], pos[1] + MAX_INDENT))?.[0].length ?? 0);
   if (mistakeOf(error) !== "UNCLOSED_QUOTE") return pos[0];
   let opened = pos[0];
   visit(document, {

@@ -138,6 +138,7 @@ suite("the admin server of a gateway with two workers", () => {
       diskDiffers: false,
       synchronized: true,
       restartRequired: [],
+      warnings: { count: 0, first: [] },
       missingDocuments: [],
       source: gateway.file,
     });

@@ -73,6 +73,13 @@ test("a rejected configuration is shown with its problem, and a new one takes it
   assert.match(difference, /^- .*maxTokens: 1$\n\+ .*maxTokens: -5$/m);
   assert.doesNotMatch(difference, new RegExp(SECRET));
   assert.deepEqual(await violations(page), []);
+  assert.equal(await gateway.reconfigure(configuration(0)), "applied");
+  await shows(page, "120 warnings");
+  await page.evaluate("document.querySelector('.warnings summary').click()");
+  await shows(page, "routes[1].policies.localRateLimit[0]: ");
+  await shows(page, "and more, which tracegate check prints");
+  await fits(page, 400, 1400);
+  assert.deepEqual(await violations(page), []);
   assert.equal(await gateway.reconfigure(configuration(4321)), "applied");
   await shows(page, "4321");
   await shows(page, "up to date");

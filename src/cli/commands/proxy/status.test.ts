@@ -2,6 +2,16 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { statusLines } from "./status.ts";
 
+test("warnings are listed with their place and remedy, and the number of those left out", () => {
+  const warning = { file: "a.yaml", line: 6, column: 3, path: "routes[0]", message: "lets pass", remedy: "set mode" };
+  const text = statusLines({ synchronized: true, warnings: { count: 3, first: [warning] } });
+  assert.equal(
+    text,
+    "synchronized  yes\n\n3 warnings:\n  a.yaml:6:3: routes[0]: lets pass (set mode)\n  and 2 more, which tracegate check prints\n",
+  );
+  assert.equal(statusLines({ synchronized: true, warnings: { count: 0, first: [] } }), "synchronized  yes\n");
+});
+
 test("each problem of a rejected configuration is listed once", () => {
   const problem = { severity: "error", file: "a.yaml", line: 6, column: 1, path: "foo", message: "unknown field" };
   const message = "a.yaml:6:1: error: foo: unknown field; expected one of binds\n  foo: 1\n  ^\n";

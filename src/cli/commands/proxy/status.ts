@@ -106,12 +106,19 @@ const FIRST = ["synchronized", "generation", "source", "appliedAt", "loadedAt"];
  * empty ones are left out.
  */
 export function statusLines(status: Fields): string {
-  const { lastError, ...rest } = status;
+  const { lastError, warnings, ...rest } = status;
   const names = [...FIRST, ...Object.keys(rest).filter((name) => !FIRST.includes(name))];
   const rows = names.map((name) => [words(name), shown(rest[name])] as const).filter(([, value]) => value !== "");
   const width = Math.max(...rows.map(([name]) => name.length));
   const lines = rows.map(([name, value]) => `${name.padEnd(width)}  ${value}\n`);
-  return lines.join("") + errorLines(fieldsOf(lastError));
+  return lines.join("") + warningLines(fieldsOf(warnings)) + errorLines(fieldsOf(lastError));
+}
+
+function warningLines({ count = 0, first }: Fields): string {
+  if (count === 0) return "";
+  const lines = list(first).map((each) => `  ${problemLine(fieldsOf(each))}\n`);
+  const more = Number(count) - lines.length;
+  return `\n${text(count)} ${count === 1 ? "warning" : "warnings"}:\n${lines.join("")}${more > 0 ? `  and ${more} more, which tracegate check prints\n` : ""}`;
 }
 
 function errorLines(error: Fields): string {
@@ -129,7 +136,7 @@ function errorLines(error: Fields): string {
 function problemLine(problem: Fields): string {
   const place = [text(problem.file), text(problem.line), text(problem.column)].filter(Boolean).join(":");
   const what = [place, text(problem.severity), text(problem.path), text(problem.message)].filter(Boolean).join(": ");
-  const hint = text(problem.hint);
+  const hint = text(problem.hint) || text(problem.remedy);
   return hint === "" || what === "" ? what : `${what} (${hint})`;
 }
 
