@@ -61,6 +61,10 @@ before(async () => {
               at("/pages", { errorPages: ofRoute, compression: { minSize: 1 } }),
               at("/short", { errorPages: ofRoute, buffer: { response: { maxBytes: 5 } } }),
               at("/plain", {}),
+              at("/forbidden", {
+                authorization: { rules: ["false"] },
+                errorPages: [{ statuses: [403], text: "of the route" }],
+              }),
               at("/down", {}, { backends: [] }),
               at("/maintenance", { directResponse: { status: 503 } }),
               at("/written", { directResponse: body }),
@@ -135,6 +139,11 @@ test("errors of response policies get their page too, and bodies that a policy h
   assert.deepEqual(await bodyOf("/maintenance"), [503, HTML, "<h1>listener 503</h1>"]);
   assert.deepEqual(await bodyOf("/maintenance", "text/plain"), [503, TEXT, "only as text"]);
   assert.deepEqual((await bodyOf("/written"))[2], "written by hand");
+});
+
+test("the page of a route comes before that of its listener, if the client accepts it", async () => {
+  assert.deepEqual(await bodyOf("/forbidden", "*/*"), [403, TEXT, "of the route"]);
+  assert.deepEqual(await bodyOf("/forbidden", "text/html"), [403, HTML, "<h1>listener 403</h1>"]);
 });
 
 test("a response to HEAD has the length of the page and no body; HTTP/2 has pages, gRPC none", async () => {

@@ -85,6 +85,11 @@ test("the client is the last address that is not a trusted proxy", async () => {
     ["unknown", 403],
   ] as const)
     assert.equal(await statusFor(reported), status, reported);
+  const told = (): boolean =>
+    gateway.lines.some(({ error }) =>
+      String(error).includes('"unknown", as a trusted proxy reports the client, is not an IP address'),
+    );
+  await gateway.until(told, "the reason of the last response");
 });
 
 test("a file is followed, and a mistake in it leaves the former list", async () => {
