@@ -162,6 +162,29 @@ test("secrets of the request are not shown, wherever they are", () => {
   assert.equal(ask('request.headers.authorization == "Bearer s3cr3t-bearer"', { request: POST }).value, true);
 });
 
+test("each fact and each assumption is in its variable", () => {
+  const got = (expression: string, question: object): unknown => ask(expression, question).value;
+  assert.equal(got("request.version", { request: { ...POST, version: "2" } }), "HTTP/2");
+  assert.equal(got("request.headers.host", { request: POST }), "shop.example", "once");
+  assert.equal(got("request.pathAndQuery", { request: { url: "http://a/b?page=2" } }), "/b?page=2");
+  assert.equal(got("jwt.sub", { assume: { oidc: { sub: "o" } } }), "o");
+  assert.equal(got("extauthz.team", { assume: { extAuthz: { metadata: { team: "a" } } } }), "a");
+  const call = { scope: "response", assume: { response: { headers: { "grpc-status": "5" } } } };
+  assert.equal(got("response.grpcStatus", call), 5);
+  assert.equal(got("extauthz == null", { assume: { extAuthz: "allow" } }), true);
+  const { needs, problem } = ask("jwt.sub", { assume: { jwt: "valid" } });
+  assert.equal(needs?.[0]?.what, "the variable jwt", "that a token is valid says nothing about the client");
+  assert.equal(problem, undefined, "what is not known is no mistake");
+  const inTls = { ...RECORDED, parts: { ...RECORDED.parts, request: { ...RECORDED.parts.request, scheme: "https" } } };
+  const question = readExpressionQuestion({ expression: "request.scheme", id: "0-7" });
+  assert.equal(evaluate(question, { functions: "", hidden, perRequest: 1000, recorded: inTls }).value, "https");
+  const cookie = { scope: "response", assume: { response: { headers: { "set-cookie": "sid=s3cr3t-session" } } } };
+  assert.doesNotMatch(
+    JSON.stringify(ask('string(response.headers["set-cookie"]).split("=")[1] + "!"', cookie)),
+    /s3cr3t/,
+  );
+});
+
 test("what is not known has no value, and how to supply it is said", () => {
   const unknown = ask('jwt.sub == "a" && request.path == "/"');
   assert.equal(unknown.value, undefined);

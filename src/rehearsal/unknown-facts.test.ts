@@ -3,8 +3,10 @@ import { generateKeyPairSync } from "node:crypto";
 import { test } from "node:test";
 import { irOf } from "../../test/helpers/supervisor.ts";
 import { readAssumptions } from "./assumptions.ts";
+import { Choices } from "./choices.ts";
 import { BadFacts, factsOfRequest } from "./facts.ts";
 import { Rehearsal } from "./rehearsal.ts";
+import { UnknownFacts } from "./unknown-facts.ts";
 
 const ENV = { OIDC_COOKIE_SECRET: "0".repeat(64) };
 const KEY = new Uint8Array(32);
@@ -299,4 +301,19 @@ test("a redacted field or parameter that routes match on: an outcome for each ro
     ["default/q", ...parameter],
     ["default/rest", ...parameter],
   ]);
+});
+
+test("a client's certificate that is assumed is known of a request that is over", () => {
+  const known = { time: new Date(0), source: false, certificate: false };
+  const facts = { ...factsOfRequest({ url: "https://a/", headers: [], body: "" }), partly: known };
+  const at = (given: object, partly = known) => {
+    const choices = new Choices();
+    choices.begin({ ...given }, true);
+    const unknowns = new UnknownFacts(choices);
+    unknowns.begin({ ...facts, partly }, new Set());
+    return unknowns.at(["source", "subjectCn"], false);
+  };
+  assert.ok(at({}) instanceof Object);
+  assert.equal(at({ clientCertificate: "PEM" }), undefined);
+  assert.equal(at({}, { ...known, certificate: true }), undefined);
 });

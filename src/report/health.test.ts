@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { changeText, foundText, sentText, whyText } from "./health.ts";
+import { changeText, foundText, sentText, stateText, whyText } from "./health.ts";
 
 const at = Date.UTC(2026, 1, 3, 4, 5, 6);
 const cause = { consecutiveFailures: 5, health: 0.1 };
@@ -10,6 +10,11 @@ test("an endpoint that gets no requests says why", () => {
   assert.equal(whyText({ state: "evicted", evicted: { until: at } }), "until 04:05:06");
   assert.equal(whyText({ state: "unhealthy", evicted: { until: at }, check: { reason: "status 503" } }), "status 503");
   assert.equal(whyText({ state: "healthy", check: {} }), "");
+});
+
+test("a state that only some replicas see is that at them", () => {
+  assert.equal(stateText({ state: "healthy" }), "healthy");
+  assert.equal(stateText({ state: "evicted", stateAt: ["web-1", "web-3"] }), "evicted at web-1, web-3");
 });
 
 test("a change of health says what happened", () => {

@@ -11,6 +11,14 @@ interface EndpointHealth {
   readonly backup?: boolean;
 }
 
+/** The state of an endpoint, and the replicas that see it if others see another one: `evicted at web-1`. */
+export function stateText({
+  state,
+  stateAt,
+}: Pick<EndpointHealth, "state"> & { readonly stateAt?: readonly string[] }): string {
+  return stateAt === undefined ? state : `${state} at ${stateAt.join(", ")}`;
+}
+
 /** Why an endpoint gets no requests; for a backup, that it is one. Empty if it gets some, or if service discovery keeps them from it. */
 export function whyText({ state, evicted, check, backup }: EndpointHealth): string {
   if (state === "unhealthy") return check?.reason ?? "";

@@ -2,13 +2,13 @@ import { useSignal } from "@preact/signals";
 import type { VNode } from "preact";
 import type { BackendView, EndpointView } from "../../src/admin/plane/backends.ts";
 import { counted } from "../../src/base/counted.ts";
-import { formatOrigin } from "../../src/base/origin.ts";
 import { changeText, timeText } from "../../src/report/health.ts";
 import { durationText } from "../../src/report/recorded.ts";
 import { type AskError, ask } from "../ask.ts";
 import type { PageProps } from "../page.ts";
 import { EndpointCells, EndpointHeadings } from "../parts/endpoint-cells.tsx";
 import { HealthStrip } from "../parts/health-strip.tsx";
+import { Origin } from "../parts/origin.tsx";
 import { ProbeNow } from "../parts/probe-now.tsx";
 import { Problem } from "../parts/problem.tsx";
 import { hashOf, routeHash } from "../place.ts";
@@ -65,7 +65,9 @@ function Facts({ backend: { kind, origin, requests, failing, endpoints, key } }:
       {origin === undefined ? null : (
         <>
           <dt>written at</dt>
-          <dd>{formatOrigin(origin)}</dd>
+          <dd>
+            <Origin origin={origin} />
+          </dd>
         </>
       )}
       <dt>requests</dt>
@@ -211,7 +213,7 @@ function Routes({ routes: { shown, total } }: { readonly routes: BackendView["ro
                     <a href={routeHash(key)}>{name}</a> <span class="quiet">{rule}</span>
                   </td>
                   <td class="number">{weight}</td>
-                  <td>{origin === undefined ? "" : formatOrigin(origin)}</td>
+                  <td>{origin === undefined ? "" : <Origin origin={origin} />}</td>
                 </tr>
               ))}
             </tbody>

@@ -1,6 +1,6 @@
 import type { VNode } from "preact";
 import type { EndpointView } from "../../src/admin/plane/backends.ts";
-import { whyText } from "../../src/report/health.ts";
+import { stateText, whyText } from "../../src/report/health.ts";
 import { durationText } from "../../src/report/recorded.ts";
 import { stateTone } from "./words.ts";
 
@@ -35,7 +35,7 @@ export function EndpointCells({ endpoint }: { readonly endpoint: EndpointView })
   return (
     <>
       <td title={addresses.join("\n")}>{addresses.join(" ")}</td>
-      <td class={stateTone(state)}>{state}</td>
+      <td class={stateTone(state)}>{stateText(endpoint)}</td>
       <td title={why}>{why}</td>
       <td class={`number ${health < 0.9 ? "warn" : "quiet"}`}>{health.toFixed(2)}</td>
       <td class="number">{latency === 0 ? "" : durationText(latency * 1000)}</td>

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { setImmediate as nextTurn } from "node:timers/promises";
 import { formatDiagnostics } from "../../translation/problems/diagnostics.ts";
 import { ConfigDocument } from "./document.ts";
 
@@ -36,6 +37,27 @@ test("an alias is followed to the text that it stands for", () => {
   assert.equal(place(text, ["c"]), "3:4");
   assert.equal(place(text, ["c", "b"]), "2:6");
   assert.equal(place(text, ["d", "b"]), "5:3", "what a merge brings stands at the merge");
+});
+
+test("an alias stands for the anchor before it, and for one that is around it", () => {
+  const text = "a: &x {b: 1}\nc: *x\nd: &x {b: 2}\ne: *x\nf: &y {g: [*y]}\n";
+  assert.equal(place(text, ["c", "b"]), "1:11");
+  assert.equal(place(text, ["e", "b"]), "3:11");
+  assert.equal(place(text, ["f", "g", 0, "g"]), "5:11");
+});
+
+test("a problem behind each of many aliases is placed without reading the whole text for it", {
+  timeout: 30_000,
+}, async () => {
+  const many = 4000;
+  const text = `a: &a {x: 1}\nb:\n${"  - {c: *a, d: 1}\n".repeat(many)}`;
+  const document = new ConfigDocument("f", text, {});
+  for (let i = 0; i < many; i++) {
+    document.report(["b", i, "c", "x"], { message: "wrong" });
+    // So that the limit can end the test.
+    if (i % 100 === 0) await nextTurn();
+  }
+  assert.deepEqual(new Set(document.diagnostics.map(({ line, column }) => `${line}:${column}`)), new Set(["1:11"]));
 });
 
 test("variables: positions are those of the text as written", () => {

@@ -105,6 +105,8 @@ test("the page of a backend follows its health, and keeps its changes", async (t
   const page = await open(t, place(`#/backends/${encodeURIComponent("/store")}`));
   if (page === undefined) return;
   await until(page, `/default\\/store\\s+3/.test(${row("default/store")})`);
+  // Where it is written, and where the route names it.
+  assert.equal(await page.evaluate("document.querySelectorAll('article a[href*=config]').length"), 2);
   status = 503;
   await shows(page, "unhealthy: status 503");
   status = 200;

@@ -1,6 +1,6 @@
 import type { BackendView, EndpointView, ProbeAnswer, Shortened } from "../../../admin/plane/backends.ts";
 import { counted } from "../../../base/counted.ts";
-import { foundText, NOTHING_PROBED, notProbed, sentText, whyText } from "../../../report/health.ts";
+import { foundText, NOTHING_PROBED, notProbed, sentText, stateText, whyText } from "../../../report/health.ts";
 import { durationText } from "../../../report/recorded.ts";
 import { DUMP_OUTPUT_OPTION, table } from "../../dump/dump.ts";
 import { printMerged } from "../../merge/print-merged.ts";
@@ -87,10 +87,10 @@ function probeTable({ endpoints, probes }: ProbeAnswer): string {
 }
 
 function endpointCells(endpoint: EndpointView): string[] {
-  const { addresses, state, stateAt, health, latency, active, requests, pool } = endpoint;
+  const { addresses, health, latency, active, requests, pool } = endpoint;
   return [
     addresses.join(","),
-    stateAt === undefined ? state : `${state} at ${stateAt.join(", ")}`,
+    stateText(endpoint),
     health.toFixed(2),
     latency === 0 ? "" : durationText(latency * 1000),
     String(active),
