@@ -2,6 +2,7 @@
 import { computed, signal } from "@preact/signals";
 import type { RequestRecord } from "../src/recorder/records.ts";
 import { decidedBy, durationText, methodOf, statusOf, urlOf } from "../src/report/recorded.ts";
+import { replicas } from "./ask.ts";
 import type { FilterField } from "./filter.ts";
 import { toneOf } from "./parts/words.ts";
 
@@ -20,8 +21,9 @@ export interface Column {
 }
 
 /** In the order in which they are shown. */
-export const COLUMNS: readonly Column[] = [
+const COLUMNS: readonly Column[] = [
   { name: "time", heading: "time", text: ({ time }) => time.slice(11, 23) },
+  { name: "pod", heading: "replica", text: ({ pod = "" }) => pod },
   { name: "method", heading: "method", text: methodOf, filter: "method" },
   { name: "url", heading: "host and path", text: urlOf },
   { name: "status", heading: "status", text: statusOf, tone: toneOf, filter: "status" },
@@ -39,14 +41,19 @@ export const COLUMNS: readonly Column[] = [
 
 /** The row is a link by this one, so it is always shown. */
 const ALWAYS = "url";
+/** Only where replicas are shown as one gateway: which of them had the request. */
+const POD = "pod";
 const STORED = "tracegate.columns";
 
 const names = signal<ReadonlySet<string>>(
   stored() ?? new Set(COLUMNS.flatMap((each) => (each.extra ? [] : each.name))),
 );
 
+/** The columns that can be shown. */
+export const choices = computed(() => COLUMNS.filter(({ name }) => name !== POD || replicas.value.length > 1));
+
 /** The columns that are shown. */
-export const columns = computed(() => COLUMNS.filter(({ name }) => name === ALWAYS || names.value.has(name)));
+export const columns = computed(() => choices.value.filter(({ name }) => name === ALWAYS || names.value.has(name)));
 
 /** Shows or hides a column, in this browser also from now on. */
 export function showColumn(name: string, shown: boolean): void {

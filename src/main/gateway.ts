@@ -148,7 +148,7 @@ export class Gateway {
       state: () => ({
         configuration: this.#configuration,
         ports: supervisor.ports,
-        notices: supervisor.endpointNotices,
+        notices: supervisor.health.notices,
         resources: resources.resources,
       }),
       endpoints: async (keys) => [...(await supervisor.endpoints(keys)).values()],

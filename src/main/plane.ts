@@ -292,7 +292,7 @@ async function withEndpoints({
 async function backendViews(gateway: PlaneSource): Promise<BackendViews> {
   const { generation } = gateway.status;
   const { ir, ...live } = await withEndpoints(gateway);
-  const history = gateway.supervisor.healthHistory;
+  const history = gateway.supervisor.health.history;
   return new BackendViews(ir, { ...live, history, generation, locate: locateIn(generation, gateway) });
 }
 

@@ -20,7 +20,6 @@ import { MemoryPressure } from "../proxy/overload/memory-pressure.ts";
 import { DRAIN_STEPS } from "../proxy/ports/drain.ts";
 import { RecorderMemory } from "../recorder/memory.ts";
 import { SampleRing } from "../recorder/sample-ring.ts";
-import { HealthHistory } from "../telemetry/health-history.ts";
 import { type MetricsSnapshot, mergeSnapshots, type RequestVisitor } from "../telemetry/metrics.ts";
 import type { Chunk } from "../telemetry/otlp/messages.ts";
 import type { ProbeResult } from "../telemetry/probe-result.ts";
@@ -31,8 +30,8 @@ import type { FollowedBatch } from "../trace/follower.ts";
 import { TraceGate } from "../trace/gate.ts";
 import type { PostedEvent } from "../trace/tracer.ts";
 import type { EvictionNotice, HealthNotice } from "../upstream/endpoints/endpoint.ts";
-import { Evictions } from "../upstream/endpoints/endpoint.ts";
 import { combineStats, type EndpointStats } from "../upstream/endpoints/endpoints.ts";
+import { EndpointHealth } from "./endpoint-health.ts";
 import type { Args, CommandName, Reply, WorkerOptions } from "./messages.ts";
 import { probePorts } from "./ports.ts";
 import { TraceHub } from "./trace-hub.ts";
@@ -122,15 +121,9 @@ export class Supervisor implements WorkerEvents {
   /** For the digests of secrets in samples; new in each run of the gateway. */
   readonly sampleKey = randomBytes(32);
   readonly #rotation: NodeJS.Timeout;
-  /** What workers have found out about the health of endpoints, by their keys. */
-  readonly healthHistory = new HealthHistory();
-  readonly #evictions = new Evictions();
-  /** Results of active health checks, by the key of the endpoint. */
-  readonly #healths = new Map<string, HealthNotice>();
-  /** Index of the worker that makes the active health checks; undefined while there is no worker. */
-  #checking: number | undefined;
   readonly #threads: WorkerThreads;
   readonly #workers = new Map<number, WorkerHandle>();
+  readonly health = new EndpointHealth(this.#workers);
   readonly #watches = new Map<number, Watch>();
   /** Counters of dead workers: Prometheus counters must not go back. */
   #retired: MetricsSnapshot = {};
@@ -196,7 +189,7 @@ export class Supervisor implements WorkerEvents {
   start(): void {
     for (let index = 0; index < this.#settings.workers; index++) this.#spawn(index);
     this.#threads.close();
-    this.#electChecker();
+    this.health.electChecker();
   }
 
   /**
@@ -244,11 +237,6 @@ export class Supervisor implements WorkerEvents {
   eachRequestSeries(visit: RequestVisitor): void {
     this.#ended.each(visit);
     for (const { counters } of this.workers) counters.eachRequestSeries(visit);
-  }
-
-  /** What is known about endpoints, whichever worker has found it out. */
-  get endpointNotices(): { readonly evictions: readonly EvictionNotice[]; readonly healths: readonly HealthNotice[] } {
-    return { evictions: this.#evictions.current(performance.now()), healths: [...this.#healths.values()] };
   }
 
   /** Statistics of endpoints, all or those with these keys, by key: counts summed over workers, health and latency averaged over those that used it. */
@@ -350,24 +338,12 @@ export class Supervisor implements WorkerEvents {
     this.#events.onExport(exporter, chunk);
   }
 
-  /** Outlier detection is per worker, eviction is shared: otherwise each worker would fail requests to learn the same. */
   onEvicted(handle: WorkerHandle, notice: EvictionNotice): void {
-    const { key, ms, cause } = notice;
-    this.healthHistory.add(key, { at: Date.now(), state: "evicted", forMs: ms, ...(cause && { cause }) });
-    this.#evictions.add(notice, performance.now());
-    for (const worker of this.workers) if (worker !== handle) worker.call("evict", { notice }).catch(() => undefined);
+    this.health.evicted(handle, notice);
   }
 
-  /** One worker probes for all: otherwise endpoints would get as many probes as there are workers. */
   onHealth(handle: WorkerHandle, notice: HealthNotice): void {
-    const { key, healthy, reason } = notice;
-    if (healthy === undefined) this.#healths.delete(key);
-    else {
-      this.#healths.set(key, notice);
-      const at = Date.now();
-      this.healthHistory.add(key, healthy ? { at, state: "healthy" } : { at, state: "unhealthy", reason });
-    }
-    for (const worker of this.workers) if (worker !== handle) worker.call("health", { notice }).catch(() => undefined);
+    this.health.checked(handle, notice);
   }
 
   onDocumentWanted(url: string): void {
@@ -384,7 +360,7 @@ export class Supervisor implements WorkerEvents {
     this.#workers.delete(index);
     this.#deaths.set(index, (this.#deaths.get(index) ?? 0) + 1);
     handle.counters.eachRequestSeries((labels, traffic) => this.#ended.add(labels, traffic));
-    this.#electChecker();
+    this.health.electChecker();
     // A thread may die between lock and unlock; the others would then wait for its bucket forever.
     this.#buckets.releaseLocksOf(index);
     // Gauges end with the thread, counters stay.
@@ -429,10 +405,8 @@ export class Supervisor implements WorkerEvents {
     const worker = this.#spawn(index);
     try {
       // Before it accepts: it must not send requests to endpoints that the others have evicted.
-      for (const notice of this.#evictions.current(performance.now()))
-        await worker.callWithDeadline("evict", { notice });
-      for (const notice of this.#healths.values()) await worker.callWithDeadline("health", { notice });
-      this.#electChecker();
+      await this.health.tell(worker);
+      this.health.electChecker();
       // Before it accepts too: its first requests are followed.
       for (const watch of this.#watches.values()) await watch.begin(worker);
       if (this.#current !== undefined) {
@@ -473,14 +447,6 @@ export class Supervisor implements WorkerEvents {
     if (memory === undefined) return undefined;
     const clientAddress = this.#settings.recorder?.clientAddress ?? false;
     return { memory, samples: this.samples[index]?.buffer, sampleKey: this.sampleKey, clientAddress };
-  }
-
-  /** Chooses the worker that makes the active health checks, unless one does. */
-  #electChecker(): void {
-    if (this.#checking !== undefined && this.#workers.has(this.#checking)) return;
-    const [worker] = this.workers;
-    this.#checking = worker?.index;
-    worker?.call("checkHealth", undefined).catch(() => undefined);
   }
 
   #enqueue<T>(task: () => Promise<T>): Promise<T> {

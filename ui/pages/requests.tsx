@@ -14,7 +14,7 @@ import { Problem } from "../parts/problem.tsx";
 import { VirtualList } from "../parts/virtual-list.tsx";
 import { hashOf, requestHash } from "../place.ts";
 import { usePoll } from "../poll.ts";
-import { COLUMNS, type Column, columns, showColumn } from "../request-columns.ts";
+import { type Column, choices, columns, showColumn } from "../request-columns.ts";
 import { EMPTY, following, MOST, newer, received } from "../request-list.ts";
 
 const PAGE_OF_ROWS = 20;
@@ -226,7 +226,7 @@ function ColumnChoice(): VNode {
       <summary>Columns</summary>
       <fieldset>
         <legend class="hidden">Columns</legend>
-        {COLUMNS.map(({ name, heading }) => (
+        {choices.value.map(({ name, heading }) => (
           <label key={name}>
             <input
               type="checkbox"

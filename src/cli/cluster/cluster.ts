@@ -13,7 +13,7 @@ export class Cluster implements AsyncDisposable {
   readonly client: HttpKubeClient;
   /** The namespace of `-n`, else that of the kubeconfig's context. */
   readonly namespace: string;
-  readonly #forwards = new Set<PortForward>();
+  readonly #forwards = new Map<PortForward, Pod>();
 
   /** Reads the configuration; the API server is called by the first request. @throws CliError */
   static async connect(
@@ -49,13 +49,22 @@ export class Cluster implements AsyncDisposable {
     }
     const { namespace, name } = pod.metadata;
     const forward = await PortForward.open(this.client.access, { namespace, pod: name, port });
-    this.#forwards.add(forward);
+    this.#forwards.set(forward, pod);
     return forward;
+  }
+
+  /** Closes the ports that are forwarded to a pod, because it is gone. */
+  closeForwards({ metadata: { name, namespace } }: Pod): void {
+    for (const [forward, { metadata: of }] of this.#forwards) {
+      if (of.name !== name || of.namespace !== namespace) continue;
+      forward.close();
+      this.#forwards.delete(forward);
+    }
   }
 
   /** Closes all forwarded ports and connections. */
   async [Symbol.asyncDispose](): Promise<void> {
-    for (const forward of this.#forwards) forward.close();
+    for (const forward of this.#forwards.keys()) forward.close();
     this.client.close();
   }
 }

@@ -26,6 +26,11 @@ export async function openClusterProxies({ argument, options }: TargetWords, con
   return new ClusterProxies(cluster, resource, options.pod, options["proxy-admin-port"] ?? ADMIN_PORT, context);
 }
 
+interface KnownProxy {
+  readonly pod: Pod;
+  readonly proxy: Promise<ProxyAdmin>;
+}
+
 class ClusterProxies implements Proxies {
   readonly #cluster: Cluster;
   readonly #resource: Resource;
@@ -33,8 +38,8 @@ class ClusterProxies implements Proxies {
   readonly #pinned: string | undefined;
   readonly #adminPort: number;
   readonly #context: Context;
-  /** By pod; a proxy keeps its forwarded ports. */
-  readonly #proxies = new Map<string, Promise<ProxyAdmin>>();
+  /** By the name of the pod; a proxy keeps its forwarded ports until its pod is gone. */
+  readonly #proxies = new Map<string, KnownProxy>();
   readonly name: string;
   readonly id: string;
   readonly inCluster = true;
@@ -84,6 +89,7 @@ class ClusterProxies implements Proxies {
   /** Sorted by name. @throws CliError without pods */
   async #pods(): Promise<readonly Pod[]> {
     const pods = await podsOf(this.#cluster.client, this.#resource, this.#context.signal);
+    this.#forgetAllBut(pods);
     if (this.#pinned === undefined) return pods;
     const pinned = pods.filter(({ metadata }) => metadata.name === this.#pinned);
     if (pinned.length > 0) return pinned;
@@ -95,12 +101,23 @@ class ClusterProxies implements Proxies {
 
   #proxy(pod: Pod): Promise<ProxyAdmin> {
     const known = this.#proxies.get(pod.metadata.name);
-    if (known !== undefined) return known;
+    if (known !== undefined) return known.proxy;
     const proxy = podProxy(this.#cluster, pod, this.#adminPort, this.#context.signal);
-    this.#proxies.set(pod.metadata.name, proxy);
+    this.#proxies.set(pod.metadata.name, { pod, proxy });
     // A pod that is not running yet is tried again.
     proxy.catch(() => this.#proxies.delete(pod.metadata.name));
     return proxy;
+  }
+
+  /** Closes the forwarded ports of pods that are gone. A pod of a StatefulSet has the name of the one before it, but another uid. */
+  #forgetAllBut(pods: readonly Pod[]): void {
+    const present = new Set(pods.map(({ metadata }) => metadata.uid));
+    for (const [name, { pod, proxy }] of this.#proxies) {
+      if (present.has(pod.metadata.uid)) continue;
+      this.#proxies.delete(name);
+      // One that is being opened is closed afterwards.
+      void proxy.finally(() => this.#cluster.closeForwards(pod)).catch(() => undefined);
+    }
   }
 
   [Symbol.asyncDispose](): Promise<void> {

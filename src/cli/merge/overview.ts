@@ -1,4 +1,6 @@
 import type { Overview, TrafficPoint } from "../../admin/plane/answers.ts";
+import type { RequestRecord } from "../../recorder/records.ts";
+import { decidedBy } from "../../report/recorded.ts";
 import { inPod, mergeReach } from "./records.ts";
 import { mostOf, type OfReplica, sumOf } from "./replica.ts";
 
@@ -62,6 +64,14 @@ function mergePoints(time: string, points: readonly TrafficPoint[]): TrafficPoin
   };
 }
 
+/** Files of replicas may be at different places; the same field of each decides the same. */
+function withoutPlace(record: RequestRecord): RequestRecord {
+  const { decider } = record;
+  if (decider?.origin === undefined) return record;
+  const { place: _, ...origin } = decider.origin;
+  return { ...record, decider: { ...decider, origin } };
+}
+
 /** null: no replica records requests. */
 function mergeFailures(answers: readonly OfReplica<Overview>[]): Overview["failures"] {
   const found = answers.flatMap(({ pod, answer: { failures } }) => (failures === null ? [] : [{ pod, ...failures }]));
@@ -70,7 +80,7 @@ function mergeFailures(answers: readonly OfReplica<Overview>[]): Overview["failu
   const reach = mergeReach(found);
   const groups = Map.groupBy(
     found.flatMap(({ pod, groups }) => groups.map((group) => ({ ...group, example: inPod(group.example, pod) }))),
-    ({ route, status, decidedBy }) => JSON.stringify([route, status, decidedBy]),
+    ({ route, status, example }) => JSON.stringify([route, status, decidedBy(withoutPlace(example))]),
   );
   const merged = [...groups.values()].flatMap((alike) => {
     const [newest] = alike.toSorted((a, b) => (a.example.time > b.example.time ? -1 : 1));

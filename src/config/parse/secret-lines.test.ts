@@ -19,6 +19,7 @@ const TEXTS: Readonly<Record<string, string>> = {
   "a header": "headers:\n- name: authorization\n  value:\n    exact: hunter2\n- name: shown",
   "a header whose name is written last": "headers:\n- value: hunter2\n  name: X-Tenant-Pin\n- name: shown",
   "a header in one line": "headers: [{ name: x-tenant-pin, value: hunter2 }]\nname: shown",
+  "a header that is named like a secret": "headers: [{ name: x-shop-token, value: hunter2 }]\nname: shown",
   "a header in braces over lines": "headers:\n- { name: authorization,\n    value: hunter2 }\n- name: shown",
   "a header that is a field": "set:\n  x-tenant-pin: hunter2\n  x-other: shown",
   "a parameter": "query:\n  - name: access_token\n    value: hunter2\n  - name: shown",

@@ -4,6 +4,9 @@ import { REDACTED, redactUrls, SECRET_PARAMETERS } from "../../base/redaction.ts
 /** A field whose value may be a secret. */
 const SECRET_LINE =
   /(key|secret|token|passw|credential|authorization|cookie)[\w-]*["']?\s*:|(basic|backend)Auth["']?\s*:\s*[^\s{[]/i;
+/** The same, written as a name and a value beside it. */
+const NAMED_SECRET =
+  /\bname["']?\s*:\s*["']?[\w.-]{0,64}(?:key|secret|token|passw|credential|authorization|cookie)[^\n]{0,200}?\bvalue["']?\s*:/i;
 /** Fields with such a name that hold no secret. */
 const HARMLESS = /\b(?:maxTokens|tokensPerFill|allowCredentials)["']?\s*:\s*(?:-?\d+|true|false)\b/g;
 /** A header or parameter whose value stands in another field. */
@@ -15,7 +18,9 @@ const ANCHOR = /(?:^|[\s,[{:-])&([\w-]+)/;
 
 /** Whether a text, of one line or more, may hold a secret. */
 export function mayHoldSecret(text: string): boolean {
-  return SECRET_LINE.test(text) || (text.includes("@") && text.split(/\s+/).some(hasPassword));
+  return (
+    SECRET_LINE.test(text) || NAMED_SECRET.test(text) || (text.includes("@") && text.split(/\s+/).some(hasPassword))
+  );
 }
 
 /** `user:password@`. A pattern for it would take time by the square of a line's length, such as that of JSON without line breaks. */

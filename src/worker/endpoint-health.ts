@@ -1,0 +1,64 @@
+import { HealthHistory } from "../telemetry/health-history.ts";
+import { type EvictionNotice, Evictions, type HealthNotice } from "../upstream/endpoints/endpoint.ts";
+import type { WorkerHandle } from "./worker-handle.ts";
+
+/** The health of endpoints that all workers share: what one of them finds out, the others learn, and so do their replacements. */
+export class EndpointHealth {
+  /** The last changes of endpoints, by their keys. */
+  readonly history = new HealthHistory();
+  readonly #evictions = new Evictions();
+  /** Results of active health checks, by the key of the endpoint. */
+  readonly #healths = new Map<string, HealthNotice>();
+  /** Index of the worker that makes the active health checks; undefined while there is no worker. */
+  #checking: number | undefined;
+  /** The live workers, by their index, in the order of their start. */
+  readonly #workers: ReadonlyMap<number, WorkerHandle>;
+
+  constructor(workers: ReadonlyMap<number, WorkerHandle>) {
+    this.#workers = workers;
+  }
+
+  /** What is in effect now, whichever worker has found it out. */
+  get notices(): { readonly evictions: readonly EvictionNotice[]; readonly healths: readonly HealthNotice[] } {
+    return { evictions: this.#evictions.current(performance.now()), healths: [...this.#healths.values()] };
+  }
+
+  /** Outlier detection is per worker, eviction is shared: otherwise each worker would fail requests to learn the same. */
+  evicted(by: WorkerHandle, notice: EvictionNotice): void {
+    const { key, ms, cause } = notice;
+    this.history.add(key, { at: Date.now(), state: "evicted", forMs: ms, ...(cause && { cause }) });
+    this.#evictions.add(notice, performance.now());
+    for (const worker of this.#others(by)) worker.call("evict", { notice }).catch(() => undefined);
+  }
+
+  /** The result of an active check. */
+  checked(by: WorkerHandle, notice: HealthNotice): void {
+    const { key, healthy, reason } = notice;
+    if (healthy === undefined) this.#healths.delete(key);
+    else {
+      this.#healths.set(key, notice);
+      const at = Date.now();
+      this.history.add(key, healthy ? { at, state: "healthy" } : { at, state: "unhealthy", reason });
+    }
+    for (const worker of this.#others(by)) worker.call("health", { notice }).catch(() => undefined);
+  }
+
+  /** Tells a new worker all that is in effect. Rejects if the worker ends or does not reply. */
+  async tell(worker: WorkerHandle): Promise<void> {
+    const { evictions, healths } = this.notices;
+    for (const notice of evictions) await worker.callWithDeadline("evict", { notice });
+    for (const notice of healths) await worker.callWithDeadline("health", { notice });
+  }
+
+  /** Chooses the worker that makes the active checks, unless one does: each endpoint would otherwise get as many probes as there are workers. */
+  electChecker(): void {
+    if (this.#checking !== undefined && this.#workers.has(this.#checking)) return;
+    const [worker] = this.#workers.values();
+    this.#checking = worker?.index;
+    worker?.call("checkHealth", undefined).catch(() => undefined);
+  }
+
+  #others(than: WorkerHandle): WorkerHandle[] {
+    return [...this.#workers.values()].filter((worker) => worker !== than);
+  }
+}
