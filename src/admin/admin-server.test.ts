@@ -55,7 +55,7 @@ test("an unknown query parameter is rejected with the known ones, and nothing ch
     [
       "POST",
       "/debug/trace?expr=true",
-      '"expr": /debug/trace takes the query parameters expression, reveal, bodies, token, duration',
+      '"expr": /debug/trace takes the query parameters expression, route, reveal, bodies, token, duration',
     ],
     [
       "GET",

@@ -5,6 +5,9 @@ import { formatOrigin, type Locate, type Origin, withPlace } from "../base/origi
 import { redactAll } from "../base/redaction.ts";
 import { backendName } from "../ir/backend-name.ts";
 import type { Ir, Listener, Route, TcpRoute } from "../ir/ir.ts";
+import { writtenKind } from "../policies/contract/shadow.ts";
+import { kindsOf } from "../policies/merge.ts";
+import type { PolicySet } from "../policies/policy-set.ts";
 import { isPool } from "../upstream/discovery/discovery.ts";
 import { backendsOf } from "./backend-uses.ts";
 import {
@@ -24,6 +27,8 @@ const BATCH = 100;
 
 /** A part, and how to show what is in it. */
 interface Part extends ConfigPart {
+  /** Policies in effect here, of its own and of its backends. */
+  readonly policies?: readonly PolicySet[];
   readonly dump: () => Fields;
 }
 
@@ -42,10 +47,11 @@ interface PartsSource {
  */
 export async function configParts(
   source: PartsSource,
-  { search = "", at, page, limit }: ConfigPartsQuery & { readonly limit: number },
+  { search = "", policy, at, page, limit }: ConfigPartsQuery & { readonly limit: number },
 ): Promise<ConfigPartsAnswer> {
   const all = [...partsOf(source)];
-  const found = search === "" ? all : await searched(all, search.toLowerCase());
+  const having = policy === undefined ? all : all.filter((part) => hasPolicy(part, policy));
+  const found = search === "" ? having : await searched(having, search.toLowerCase());
   const chosen = at === undefined ? undefined : partAt(all, at, source.locate);
   const index = chosen === undefined ? -1 : found.indexOf(chosen);
   const shown = page ?? (index === -1 ? 1 : Math.floor(index / limit) + 1);
@@ -59,8 +65,12 @@ export async function configParts(
   };
 }
 
-function shownOf({ dump: _dump, ...part }: Part, locate: Locate): ConfigPart {
+function shownOf({ dump: _dump, policies: _policies, ...part }: Part, locate: Locate): ConfigPart {
   return withPlace(part, locate);
+}
+
+function hasPolicy({ policies = [] }: Part, kind: string): boolean {
+  return policies.some((set) => kindsOf(set).some((each) => writtenKind(each) === kind));
 }
 
 async function searched(parts: readonly Part[], text: string): Promise<Part[]> {
@@ -110,6 +120,7 @@ function* partsOf({ ir, live, settings }: PartsSource): Generator<Part> {
       const { gatewayNamespace, gatewayName, name } = listener;
       yield {
         ...part("listener", listener.key, `${gatewayNamespace}/${gatewayName} ${name}`, 1, listener.origin),
+        policies: [listener.policies],
         dump: () => dumpListenerHead(listener),
       };
       yield* routesOf(listener, context);
@@ -125,6 +136,7 @@ function* partsOf({ ir, live, settings }: PartsSource): Generator<Part> {
       const { backend } = used;
       yield {
         ...part("backend", backend.key, backendName(backend), 0, backend.origin),
+        policies: "policies" in backend ? [backend.policies] : [],
         dump: () => dumpUsed(used, context, endpoints),
       };
     }
@@ -157,7 +169,11 @@ function routePart(owner: string, route: Route | TcpRoute, dump: () => Fields, d
   const { key, namespace, name, ruleName, origin } = route;
   const shown = `${namespace}/${name}${ruleName === undefined ? "" : ` ${ruleName}`}`;
   // A route of Kubernetes may be attached to several listeners.
-  return { ...part("route", key.startsWith(owner) ? key : `${owner}/${key}`, shown, depth, origin), dump };
+  const policies = [
+    ...("policies" in route ? [route.policies] : []),
+    ...route.backends.map((backend): PolicySet => backend.policies),
+  ];
+  return { ...part("route", key.startsWith(owner) ? key : `${owner}/${key}`, shown, depth, origin), policies, dump };
 }
 
 function part(kind: ConfigPart["kind"], key: string, name: string, depth: number, origin?: Origin): ConfigPart {

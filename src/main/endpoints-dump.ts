@@ -1,3 +1,4 @@
+import { withDurations } from "../base/durations.ts";
 import type { Backend, Ir } from "../ir/ir.ts";
 import { connectionOf } from "../upstream/destinations/destinations.ts";
 import { type Service, ServiceIndex, serviceKey, type Workload } from "../upstream/discovery/discovery.ts";
@@ -51,7 +52,7 @@ export class EndpointsDump {
    * the last.
    */
   service(service: Service): Json {
-    return { ...service, endpoints: this.#endpointsOf(service) };
+    return { ...service, ...balancingOf(service), endpoints: this.#endpointsOf(service) };
   }
 
   #endpointsOf(service: Service): Json[] {
@@ -119,8 +120,7 @@ export class EndpointsDump {
     const [first] = uses;
     const seen = this.ofBackend(uses);
     const pool = first?.target.type === "pool" ? this.#services.find(first.target.key)?.service : undefined;
-    if (pool !== undefined)
-      return { ...(pool.loadBalancer && { loadBalancer: pool.loadBalancer }), endpoints: this.#endpointsOf(pool) };
+    if (pool !== undefined) return { ...balancingOf(pool), endpoints: this.#endpointsOf(pool) };
     if (first === undefined || seen === undefined) return {};
     // Other backends may send to the same endpoints: the count is this backend's own.
     const total = this.#live.calls.get(first.key) ?? 0;
@@ -193,4 +193,8 @@ function endpointInfo(stats: EndpointStats | undefined): Json {
 function activeHealth({ healthy, reason, passed, failed }: CheckStats): Json {
   const state = healthy === undefined ? "pending" : healthy ? "healthy" : "unhealthy";
   return { state, ...(reason !== "" && { reason }), probes: passed + failed, failedProbes: failed };
+}
+
+function balancingOf({ loadBalancer }: Service): Json {
+  return loadBalancer === undefined ? {} : { loadBalancer: withDurations(loadBalancer, "slowStart") };
 }

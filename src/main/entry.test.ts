@@ -17,13 +17,26 @@ function loadedWith(file: string, loaded = new Set<string>()): ReadonlySet<strin
 test("help and version do not load the engine, which would take half a second", () => {
   const rooms = new Set([...loadedWith("src/main.ts")].map((file) => file.split("/")[1]));
   // What command lines and their help need: of the rehearsal assumptions and requests as they are written, with the names of policies; of
-  // impacts their text.
-  const expected = ["base", "cli", "config", "impact", "main", "main.ts", "policies", "rehearsal", "tls", "trace"];
+  // impacts their text; of reports how a lack of facts is put into words.
+  const expected = [
+    "base",
+    "cli",
+    "config",
+    "impact",
+    "main",
+    "main.ts",
+    "policies",
+    "rehearsal",
+    "report",
+    "tls",
+    "trace",
+  ];
   assert.deepEqual([...rooms].sort(), expected);
-  const names = [...loadedWith("src/main.ts")].filter((file) => /^src\/(?:policies|tls|trace)\//.test(file));
+  const names = [...loadedWith("src/main.ts")].filter((file) => /^src\/(?:policies|report|tls|trace)\//.test(file));
   assert.deepEqual(names.sort(), [
     "src/policies/contract/shadow.ts",
     "src/policies/order.ts",
+    "src/report/supply-text.ts",
     "src/tls/assumed-certificate.ts",
     "src/trace/policy-kinds.ts",
   ]);

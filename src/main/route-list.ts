@@ -141,13 +141,21 @@ class RouteList {
   }
 
   page(
-    { search = "", sort = "precedence", page, limit }: RoutesQuery & { readonly page: number; readonly limit: number },
+    {
+      search = "",
+      listener,
+      sort = "precedence",
+      page,
+      limit,
+    }: RoutesQuery & { readonly page: number; readonly limit: number },
     source: RowSource,
   ): RoutesAnswer {
     const traffic = this.#traffic(source.counted);
     const wanted = search.toLowerCase();
     const found = this.#entries.flatMap((entry): Seen[] =>
-      entry.text.includes(wanted) ? [{ entry, traffic: traffic[entry.counted.number] }] : [],
+      entry.text.includes(wanted) && (listener === undefined || entry.owner.listener?.key === listener)
+        ? [{ entry, traffic: traffic[entry.counted.number] }]
+        : [],
     );
     return {
       generation: source.generation,

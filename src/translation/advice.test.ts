@@ -127,13 +127,35 @@ test("check says that a retry at a lone address goes there again, and warns if t
   const at =
     "binds[0].listeners[0].routes[0].policies.retry a retry at 127.0.0.1:1 goes to the same endpoint again, also when it is down";
   const warning = `warning ${at}; with otherBackends: true it goes to another backend, false leaves it there`;
-  assert.deepEqual(said({}, ["127.0.0.1:1", "other:2"]), [warning]);
-  assert.deepEqual(said({}, ["other:2", "127.0.0.1:1"]), [warning]);
+  // Equal shares are probably meant as a pool, which has advice of its own.
+  assert.deepEqual(said({}, ["127.0.0.1:1", "other:2"], 9), [warning]);
+  assert.deepEqual(said({}, ["other:2", "127.0.0.1:1"], 9), [warning]);
   assert.deepEqual(said({}, ["127.0.0.1:1"]), [`note ${at}; the route has no other`]);
   assert.deepEqual(said({}, ["127.0.0.1:1", "other:2"], 0), [`note ${at}; the route has no other`]);
   // Names may have several addresses, and there is no advice about a setting that is written.
-  assert.deepEqual(said({}, ["one:1", "other:2"]), []);
+  assert.deepEqual(said({}, ["one:1", "other:2"], 9), []);
   for (const otherBackends of [true, false]) assert.deepEqual(said({ otherBackends }, ["127.0.0.1:1", "other:2"]), []);
+});
+
+test("check advises a pool where a split of equal shares is retried or checked as one", () => {
+  const said = (policies: object, weights: readonly number[], ofBackend: object = {}): string[] => {
+    const backends = weights.map((weight, i) => ({ host: `server-${i}:80`, weight, policies: ofBackend }));
+    const config = { binds: [{ port: 3, listeners: [{ routes: [{ policies, backends }] }] }] };
+    const { diagnostics } = reportOf(loadConfig({ kind: "text", text: stringify(config) }, {}));
+    return diagnostics.map((each) => `${each.severity} ${each.path} ${fullText(each)}`);
+  };
+  const retry = { retry: { codes: [503], precondition: 'request.method == "GET"' } };
+  const [warning = ""] = said(retry, [1, 1]);
+  assert.match(
+    warning,
+    /^warning binds\[0\]\.listeners\[0\]\.routes\[0\]\.backends server-0:80 and server-1:80 do not take over/,
+  );
+  assert.match(warning, /endpoints: \[\{host: "server-0:80"\}, \{host: "server-1:80"\}\]$/);
+  assert.equal(said({}, [1, 1], { health: { eviction: { consecutiveFailures: 3 } } }).length, 1);
+  assert.deepEqual(said(retry, [9, 1]), [], "a canary");
+  assert.deepEqual(said({}, [1, 1]), [], "nothing says that one should take over");
+  assert.deepEqual(said({ retry: { ...retry.retry, otherBackends: true } }, [1, 1]), []);
+  assert.deepEqual(said(retry, [1]), []);
 });
 
 test("check warns about authentication that lets requests pass, unless an expression beside it reads who the client is", () => {

@@ -23,14 +23,16 @@ const PAUSE = 3000;
 /** What the address says; `page` is empty where the answer says it. */
 interface Words {
   readonly search: string;
+  /** Only parts where a policy of this kind is in effect. */
+  readonly policy: string;
   readonly at: string;
   readonly page: string;
 }
 
 /** The configuration in effect, part by part, each with what is in it and where it is written. */
 export function Config({ place: { query } }: PageProps): VNode {
-  const { search = "", at = "", page = "" } = Object.fromEntries(query);
-  const words = { search, at, page };
+  const { search = "", policy = "", at = "", page = "" } = Object.fromEntries(query);
+  const words = { search, policy, at, page };
   const status = useSignal<ConfigStatus | undefined>(undefined);
   const lost = useSignal<AskError | undefined>(undefined);
   usePoll(
@@ -64,6 +66,12 @@ export function Config({ place: { query } }: PageProps): VNode {
           // Each letter asks, but the history keeps only the place.
           onInput={({ currentTarget: { value } }) => location.replace(linkTo({ ...words, search: value, page: "" }))}
         />
+        {policy === "" ? null : (
+          <span>
+            with <a href={hashOf(`/policies/${policy}`)}>{policy}</a> ·{" "}
+            <a href={linkTo({ ...words, policy: "", page: "" })}>all</a>
+          </span>
+        )}
       </search>
       <Problem problem={lost.value ?? problem} />
       {answer === undefined ? null : (
@@ -101,8 +109,8 @@ function OnDisk({ status: { generation, loadedAt, lastError } }: { readonly stat
   );
 }
 
-function linkTo({ search, at, page }: Words): string {
-  return hashOf("/config", { search, at, page });
+function linkTo({ search, policy, at, page }: Words): string {
+  return hashOf("/config", { search, policy, at, page });
 }
 
 /** Levels that config.css indents. */

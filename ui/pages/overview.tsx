@@ -3,7 +3,7 @@ import type { VNode } from "preact";
 import type { Overview as Answer, ListenerState, TrafficPoint } from "../../src/admin/plane/answers.ts";
 import type { RequestRecord } from "../../src/recorder/records.ts";
 import { durationText, keyOf, type RequestGroup, shareText, statusOf, urlOf } from "../../src/report/recorded.ts";
-import { type AskError, ask } from "../ask.ts";
+import { type AskError, ask, replicas } from "../ask.ts";
 import { withTerm } from "../filter.ts";
 import { ConfigState } from "../parts/config-state.tsx";
 import { Origin } from "../parts/origin.tsx";
@@ -38,6 +38,7 @@ export function Overview(): VNode {
       {answer.value === undefined ? null : (
         <>
           <State answer={answer.value} />
+          <Replicas workers={answer.value.workers} />
           <section>
             <h2>
               <a href={hashOf("/config")}>Configuration</a>
@@ -60,18 +61,78 @@ function State({ answer: { version, pending, draining, workers } }: { readonly a
   return (
     <p>
       tracegate {version} · <strong class={isReady ? "good" : "warn"}>{state}</strong>
-      {workers.map(({ name, state: now, generation, deaths }) => (
+      {replicas.value.length > 0 ? null : <Workers workers={workers} />}
+    </p>
+  );
+}
+
+/** What each worker does, one after another. */
+function Workers({ workers }: Pick<Answer, "workers">): VNode {
+  return (
+    <>
+      {workers.map(({ name, state, generation, deaths }) => (
         <span key={name}>
           {" · "}
-          <span class={now === "serving" ? "" : "bad"}>
-            {name} {now}
+          <span class={state === "serving" ? "" : "bad"}>
+            {name} {state}
             {generation === null ? "" : ` ${generation}`}
             {deaths === 0 ? "" : `, died ${deaths}×`}
           </span>
         </span>
       ))}
-    </p>
+    </>
   );
+}
+
+/** The replicas of a gateway in a cluster: which configuration each has, and its workers. Nothing for a single gateway. */
+function Replicas({ workers }: Pick<Answer, "workers">): VNode | null {
+  const all = replicas.value;
+  if (all.length === 0) return null;
+  const usual = mostFrequent(all.flatMap(({ configuration }) => configuration?.hash ?? []));
+  return (
+    <section>
+      <h2>Replicas</h2>
+      <section class="scroll" tabIndex={0} aria-label="Replicas">
+        <table class="mono">
+          <thead>
+            <tr>
+              <th scope="col">pod</th>
+              <th scope="col">configuration</th>
+              <th scope="col">workers</th>
+              <th scope="col">problem</th>
+            </tr>
+          </thead>
+          <tbody>
+            {all.map(({ name, configuration, problem }) => {
+              const own = workers.filter(({ pod }) => pod === name);
+              const serving = own.filter(({ state }) => state === "serving").length;
+              const { generation, hash, synchronized } = configuration ?? {};
+              return (
+                <tr key={name}>
+                  <td>{name}</td>
+                  <td class={hash === usual && synchronized !== false ? "" : "warn"}>
+                    {generation === undefined ? "unknown" : generation}
+                    {hash === undefined || hash === usual ? "" : ", another one"}
+                    {synchronized === false ? ", the newest was rejected" : ""}
+                  </td>
+                  <td class={serving === own.length ? "" : "bad"}>
+                    {own.length === 0 ? "" : `${serving} of ${own.length} serving`}
+                  </td>
+                  <td class="bad">{problem}</td>
+                </tr>
+              );
+            })}
+          </tbody>
+        </table>
+      </section>
+    </section>
+  );
+}
+
+/** The value that is there most often. */
+function mostFrequent<T>(values: readonly T[]): T | undefined {
+  const groups = [...Map.groupBy(values, (value) => value)];
+  return groups.sort(([, a], [, b]) => b.length - a.length)[0]?.[0];
 }
 
 function Traffic({ traffic: { step, points } }: { readonly traffic: Answer["traffic"] }): VNode {
@@ -133,7 +194,9 @@ function Listeners({ listeners }: { readonly listeners: readonly ListenerState[]
                 <td>
                   {gateway} {name}
                 </td>
-                <td class="number">{routes}</td>
+                <td class="number">
+                  <a href={hashOf("/routes", { listener: key })}>{routes}</a>
+                </td>
                 <td>{origin === undefined ? "" : <Origin origin={origin} />}</td>
               </tr>
             ))}

@@ -21,6 +21,8 @@ type Order = (typeof ROUTE_ORDERS)[number];
 /** What the address says. */
 interface Words {
   readonly search: string;
+  /** Only routes of the listener with this key. */
+  readonly listener: string;
   readonly sort: Order;
   readonly page: number;
 }
@@ -54,6 +56,11 @@ export function Routes({ place: { query } }: PageProps): VNode {
           // Each letter asks, but the history keeps only the place.
           onInput={({ currentTarget: { value } }) => location.replace(linkTo({ ...words, search: value, page: 1 }))}
         />
+        {words.listener === "" ? null : (
+          <span>
+            of the listener {words.listener} · <a href={linkTo({ ...words, listener: "", page: 1 })}>all</a>
+          </span>
+        )}
       </search>
       <Problem problem={problem.value} />
       {answer.value === undefined ? null : (
@@ -67,17 +74,19 @@ export function Routes({ place: { query } }: PageProps): VNode {
 }
 
 function wordsOf(query: URLSearchParams): Words {
-  const { search = "", sort, page = "1" } = Object.fromEntries(query);
+  const { search = "", listener = "", sort, page = "1" } = Object.fromEntries(query);
   return {
     search,
+    listener,
     sort: ROUTE_ORDERS.find((order) => order === sort) ?? "precedence",
     page: Number.parseInt(page, 10) || 1,
   };
 }
 
-function linkTo({ search, sort, page }: Words): string {
+function linkTo({ search, listener, sort, page }: Words): string {
   return hashOf("/routes", {
     search,
+    listener,
     sort: sort === "precedence" ? "" : sort,
     page: page === 1 ? "" : String(page),
   });

@@ -60,7 +60,7 @@ export interface Overview {
   readonly pending: readonly string[];
   /** The graceful shutdown has begun. */
   readonly draining: boolean;
-  readonly workers: readonly WorkerState[];
+  readonly workers: readonly OverviewWorker[];
   /** In the order of the configuration. */
   readonly listeners: readonly ListenerState[];
   readonly traffic: {
@@ -71,6 +71,11 @@ export interface Overview {
   };
   /** Requests of the last 15 minutes that failed or were rejected; null: the recorder is off. */
   readonly failures: Failures | null;
+}
+
+export interface OverviewWorker extends WorkerState {
+  /** Of the replica, where those of several are shown. */
+  readonly pod?: string;
 }
 
 /** A listener and the port that it serves. */
@@ -120,6 +125,8 @@ export const ROUTE_ORDERS = ["precedence", "name", "requests", "errors", "p50", 
 export interface RoutesQuery {
   /** Text in a key, name, hostname, path, method, backend, listener or bind, in upper or lower case. */
   readonly search?: string | undefined;
+  /** Key of a listener: only its routes. */
+  readonly listener?: string | undefined;
   readonly sort?: (typeof ROUTE_ORDERS)[number] | undefined;
   /** From 1 on. */
   readonly page?: number;

@@ -4,6 +4,8 @@ import type { Origin } from "../../base/origin.ts";
 export interface ConfigPartsQuery {
   /** Text in a part, in upper or lower case. What is redacted is not found. */
   readonly search?: string | undefined;
+  /** A kind of policy, such as `extAuthz`: only parts where one is in effect, also if it is written elsewhere or in shadow. */
+  readonly policy?: string | undefined;
   /** A part to show: its key, its origin or that of something in it, or a line of the file such as `gateway.yaml:31`. */
   readonly at?: string | undefined;
   /** From 1 on. Default: the page with the part `at`. */
@@ -15,7 +17,7 @@ export interface ConfigPartsQuery {
 /** A page of the parts of the configuration in effect. */
 export interface ConfigPartsAnswer {
   readonly generation: number;
-  /** How many parts there are, and how many of them fit the search. */
+  /** How many parts there are, and how many of them fit the search and have the policy. */
   readonly total: number;
   readonly found: number;
   readonly page: number;

@@ -28,8 +28,8 @@ export const configRoutes: readonly AdminRoute[] = [
   {
     path: "/config/parts",
     methods: ["GET"],
-    parameters: ["search", "at", "page", "limit"],
-    summary: `parts of the configuration in effect, one of them in full; search=TEXT at=gateway.yaml:31 page=1 limit=${LIMIT}`,
+    parameters: ["search", "policy", "at", "page", "limit"],
+    summary: `parts of the configuration in effect, one of them in full; search=TEXT policy=KIND at=gateway.yaml:31 page=1 limit=${LIMIT}`,
     handle: parts,
   },
 ];
@@ -39,6 +39,7 @@ async function parts({ plane, query }: AdminCall): Promise<PlainReply> {
     "/config/parts",
     await plane.configParts({
       search: query.get("search") ?? "",
+      policy: query.get("policy") || undefined,
       at: query.get("at") || undefined,
       page: query.has("page") ? integer(query, "page", 1, MAX_PAGE) : undefined,
       limit: integer(query, "limit", LIMIT, MAX_LIMIT),

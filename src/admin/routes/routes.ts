@@ -11,8 +11,8 @@ export const routeRoutes: readonly AdminRoute[] = [
   {
     path: "/routes",
     methods: ["GET"],
-    parameters: ["search", "sort", "page", "limit"],
-    summary: `routes in the order in which they get requests, with their traffic; search=TEXT sort=requests page=1 limit=${LIMIT}`,
+    parameters: ["search", "listener", "sort", "page", "limit"],
+    summary: `routes in the order in which they get requests, with their traffic; search=TEXT listener=KEY sort=requests page=1 limit=${LIMIT}`,
     handle: list,
   },
   {
@@ -34,6 +34,7 @@ async function list({ plane, query }: AdminCall): Promise<PlainReply> {
     "/routes",
     await plane.routes({
       search: query.get("search") ?? "",
+      listener: query.get("listener") || undefined,
       sort: oneOf(query, "sort", ROUTE_ORDERS),
       page: integer(query, "page", 1, MAX_PAGE),
       limit: integer(query, "limit", LIMIT, MAX_LIMIT),

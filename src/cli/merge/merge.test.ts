@@ -107,8 +107,11 @@ test("an overview has sums by time, the largest percentiles, groups counted toge
   assert.equal(merged.status.lastError?.message, "no such backend");
   assert.equal(merged.draining, false, "one of them still serves");
   assert.deepEqual(
-    merged.workers.map(({ name }) => name),
-    ["a worker-0", "b worker-0"],
+    merged.workers.map(({ pod, name }) => [pod, name]),
+    [
+      ["a", "worker-0"],
+      ["b", "worker-0"],
+    ],
   );
 });
 

@@ -14,15 +14,15 @@ const MOST_GROUPS = 50;
 export function mergeOverviews(answers: readonly OfReplica<Overview>[]): Overview {
   const all = answers.map(({ answer }) => answer);
   const listeners = new Map(all.flatMap((each) => each.listeners).map((listener) => [listener.key, listener]));
-  const named = answers.flatMap(({ pod = "", answer }) =>
-    answer.workers.map((worker) => ({ ...worker, name: `${pod} ${worker.name}` })),
+  const workers = answers.flatMap(({ pod, answer }) =>
+    answer.workers.map((worker) => ({ ...worker, ...(pod !== undefined && { pod }) })),
   );
   return {
     version: [...new Set(all.map(({ version }) => version))].join(", "),
     status: mergeStatus(all.map(({ status }) => status)),
     pending: [...new Set(all.flatMap(({ pending }) => pending))],
     draining: all.every(({ draining }) => draining),
-    workers: named,
+    workers,
     listeners: [...listeners.values()],
     traffic: mergeTraffic(all.map(({ traffic }) => traffic)),
     failures: mergeFailures(answers),

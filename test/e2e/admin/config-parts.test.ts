@@ -75,6 +75,20 @@ test("parts stand in the order of the configuration, in pages, with depth and pl
   );
 });
 
+test("parts where a policy is in effect are found, also where it is written elsewhere", async () => {
+  const names = async (policy: string): Promise<readonly string[]> => {
+    const { parts, found } = await client.configParts({ policy, limit: 1000 });
+    assert.equal(parts.length, found);
+    return parts.map(({ kind, name }) => `${kind} ${name}`);
+  };
+  assert.deepEqual(await names("cors"), ["route default/cart"]);
+  const withCsrf = await names("csrf");
+  assert.ok(withCsrf.includes("route default/many-7"), "policies of the gateway are in effect at its routes");
+  assert.deepEqual(await names("jwtAuth"), []);
+  const { found } = await client.configParts({ policy: "csrf", search: "many-7", limit: 10 });
+  assert.equal(found, 11, "many-7 and many-70 to many-79");
+});
+
 test("a part is found by its key, by the origin of what is in it, and by its line; its page is shown", async () => {
   const origin = "binds[0].listeners[0].routes[130].matches[0].path";
   const { chosen, page, parts } = await client.configParts({ at: origin });

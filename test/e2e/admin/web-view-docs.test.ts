@@ -8,7 +8,12 @@ import { inChromium, press, shows, until, violations } from "../../helpers/web-v
 
 let gateway: TestGateway;
 before(async () => {
-  gateway = await TestGateway.start({ binds: [{ port: 0, listeners: [{ name: "web", routes: [] }] }] });
+  const routes = Array.from({ length: 21 }, (_, i) => ({
+    name: `denied-${i}`,
+    matches: [{ path: { exact: `/${i}` } }],
+    policies: { directResponse: { status: 403 } },
+  }));
+  gateway = await TestGateway.start({ binds: [{ port: 0, listeners: [{ name: "web", routes }] }] });
 });
 after(() => gateway?.stop());
 
@@ -29,6 +34,23 @@ test("every kind of policy has its page: fields, an example, links that lead on"
     await shows(page, `Where it runs`);
     assert.match(String(await page.evaluate("document.querySelector('pre').textContent")), /binds:/);
   }
+  assert.deepEqual(page.messages, []);
+});
+
+test("the page of a policy leads to the parts of the configuration where it is in use", async (t) => {
+  const page = await open(t, place("#/policies/cors"));
+  if (page === undefined) return;
+  await shows(page, "Not in use here.");
+  await page.evaluate("location.hash = '#/policies/directResponse'");
+  await shows(page, "In use at 21 places");
+  const follow = (text: string): Promise<unknown> =>
+    page.evaluate(`[...document.querySelectorAll('a')].find((a) => a.textContent.includes('${text}')).click()`);
+  await follow("all 21");
+  await shows(page, "21 of 24 parts");
+  await follow("default/denied-7");
+  await until(page, "document.querySelector('.part h2')?.textContent.includes('denied-7')");
+  await page.evaluate("document.querySelector('search a:last-of-type').click()");
+  await until(page, "!document.querySelector('[aria-label=\\'Pages of parts\\']').textContent.includes(' of ')");
   assert.deepEqual(page.messages, []);
 });
 

@@ -86,7 +86,10 @@ test("a dropped configuration: what it would change, with examples of before and
 
   // What if the sample were another: the form has its facts. Back again, the text and the answer are still there.
   await page.evaluate("document.querySelector('.changes details a').click()");
-  await until(page, "document.querySelector('[name=headers]')?.value.includes('x-canary: yes')");
+  await until(
+    page,
+    "[...document.querySelectorAll('.header-rows input')].map(({ value }) => value).join(': ').includes('x-canary: yes')",
+  );
   await shows(page, "default/shop");
   await page.evaluate("history.back()");
   await shows(page, "Refused: 2 requests");

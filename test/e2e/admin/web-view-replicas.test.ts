@@ -128,7 +128,17 @@ test("replicas are one gateway: what each knows is added up, and keeps the name 
     await shows(page, "/admin/two");
     await page.evaluate('location.hash = "#/"');
     await shows(page, "default/admin");
+    const table =
+      "[...document.querySelectorAll('[aria-label=Replicas] tbody tr')].map((row) => row.innerText.trim().split(/\\t/))";
+    assert.deepEqual(await page.evaluate(table), [
+      ["web-1", "1", "1 of 1 serving"],
+      ["web-2", "1", "1 of 1 serving"],
+    ]);
     assert.deepEqual(await violations(page), []);
+    // A listener leads to its routes.
+    await page.evaluate("document.querySelector('[aria-label=Listeners] .number a').click()");
+    await shows(page, "of the listener default/default/bind/0/");
+    await shows(page, "3 routes");
     await page.evaluate("location.hash = '#/backends//store'");
     await shows(page, "Probe now");
     await page.evaluate(
