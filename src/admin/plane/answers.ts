@@ -73,7 +73,7 @@ export interface Overview {
   readonly failures: Failures | null;
 }
 
-export interface OverviewWorker extends WorkerState {
+interface OverviewWorker extends WorkerState {
   /** Of the replica, where those of several are shown. */
   readonly pod?: string;
 }
