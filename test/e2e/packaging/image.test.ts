@@ -24,6 +24,6 @@ test("the build of the image gets every folder that it needs", () => {
     [...folders].filter((folder) => !sent.has(folder)),
     [],
   );
-  // Read as text: the web view has the documentation.
-  assert.ok(sent.has("docs"));
+  // Read as text: the web view has the documentation, and is compiled by the settings of the checkout.
+  for (const read of ["docs", "tsconfig.json"]) assert.ok(sent.has(read), read);
 });
