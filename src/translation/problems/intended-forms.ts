@@ -4,14 +4,12 @@
  */
 import { type Fields, isObject } from "../../base/fields.ts";
 import { type Path, valueAt } from "../../base/paths.ts";
-import { SensitiveNames } from "../../base/sensitive-names.ts";
+import { SECRET_PARAMETERS } from "../../base/redaction.ts";
 import type { KnownFields } from "./known-fields.ts";
 import { isSecret } from "./problem.ts";
 
 /** A form is shown on one line with its path; a longer one would be harder to read than a description of it. */
 const MAX_LENGTH = 160;
-/** Names of fields and headers whose values are not shown. */
-const SENSITIVE = new SensitiveNames();
 
 /** The fields of a match. */
 const CONDITIONS: readonly string[] = ["path", "method", "headers", "query"];
@@ -25,6 +23,8 @@ export interface IntendedForm {
   readonly path: Path;
   /** Such as `path: { pathPrefix: /api }`. */
   readonly text: string;
+  /** The value may be a secret. */
+  readonly secret: boolean;
 }
 
 interface Rule {
@@ -63,8 +63,9 @@ export function intendedForm(root: unknown, path: Path): IntendedForm | undefine
     const place = placeOf(at);
     const value = valueAt(root, at);
     for (const rule of RULES) {
-      const form = rule.in.test(place) ? rule.form(value, valueAt(root, at.slice(0, -1))) : undefined;
-      if (form !== undefined) return shown(at, form, rule.field);
+      const owner = valueAt(root, at.slice(0, -1));
+      const form = rule.in.test(place) ? rule.form(value, owner) : undefined;
+      if (form !== undefined) return shown(at, form, owner, rule.field);
     }
   }
   return undefined;
@@ -77,7 +78,7 @@ export function intendedList(root: unknown, path: Path, known: KnownFields): Int
   const isItem = isObject(value)
     ? fields.length > 0 && Object.keys(value).length > 0 && Object.keys(value).every((key) => fields.includes(key))
     : fields.length === 0 && (typeof value === "string" || typeof value === "number");
-  return isItem ? shown(path, [value], undefined) : undefined;
+  return isItem ? shown(path, [value], valueAt(root, path.slice(0, -1)), undefined) : undefined;
 }
 
 /** The match for a condition that is written directly in a route, such as `path`; undefined for other fields. */
@@ -153,11 +154,11 @@ function headerMap(value: unknown): Fields | undefined {
   return entries.includes(undefined) ? undefined : Object.fromEntries(entries.filter((each) => each !== undefined));
 }
 
-function shown(path: Path, form: unknown, field: string | undefined): IntendedForm | undefined {
+function shown(path: Path, form: unknown, owner: unknown, field: string | undefined): IntendedForm | undefined {
   const key = field ?? path.at(-1);
-  const secret = isSecret(path);
+  const secret = isSecret(path) || (key === "value" && hasSecretName(owner));
   const text = typeof key === "string" ? textOf(key, form, secret) : `- ${flow(form, secret)}`;
-  return text !== undefined && text.length <= MAX_LENGTH ? { path, text } : undefined;
+  return text !== undefined && text.length <= MAX_LENGTH ? { path, text, secret } : undefined;
 }
 
 /** `key: form`; undefined if that is too long. */
@@ -170,14 +171,24 @@ function textOf(key: string, form: unknown, secret = false): string | undefined 
 function flow(value: unknown, secret: boolean): string {
   if (Array.isArray(value)) return `[${value.map((each) => flow(each, secret)).join(", ")}]`;
   if (isObject(value)) {
-    const named = typeof value.name === "string" && SENSITIVE.has(value.name);
+    const named = hasSecretName(value);
     const fields = Object.entries(value).map(([key, each]) => {
-      const hidden = secret || (named && key !== "name") || isSecret([key]) || SENSITIVE.has(key);
+      const hidden = secret || (named && key !== "name") || mayNameSecret(key);
       return `${scalar(key)}: ${flow(each, hidden)}`;
     });
     return fields.length === 0 ? "{}" : `{ ${fields.join(", ")} }`;
   }
   return secret ? "…" : scalar(value);
+}
+
+/** Whether an object is a header or parameter, with its name in a field, whose value may be a secret. */
+function hasSecretName(value: unknown): boolean {
+  return isObject(value) && typeof value.name === "string" && mayNameSecret(value.name);
+}
+
+/** Whether the value of a field, header or parameter with this name may be a secret. */
+function mayNameSecret(name: string): boolean {
+  return isSecret([name]) || SECRET_PARAMETERS.has(name);
 }
 
 /** Plain where YAML reads it as the same text, otherwise in quotes. */
