@@ -91,13 +91,19 @@ export class Forwarding {
   }
 
   /**
-   * The address of the client: that of the connection, which a PROXY header may have set; behind trusted proxies the last in
-   * X-Forwarded-For that is not one of theirs, since others before it can be claims of the client.
+   * The address of the client: the one of the connection, which a PROXY header may have set. If a trusted proxy has that address, the last
+   * one in X-Forwarded-For that no trusted proxy has; the client may have made up those before it.
    */
   clientAddress({ headers }: HttpRequest, from: ClientConnection): string {
-    if (!this.#trusts(from)) return from.remoteAddress;
-    const reported = valuesOf(headers, FOR).flatMap((value) => value.split(",").map(withoutPort));
-    return reported.findLast((each) => this.#proxies?.contains(each) !== true) ?? from.remoteAddress;
+    const { remoteAddress } = from;
+    if (!this.#trusts(from) || !this.#isProxy(remoteAddress)) return remoteAddress;
+    const reported = valuesOf(headers, FOR).flatMap((value) => value.split(","));
+    const client = reported.findLast((each) => !this.#isProxy(withoutPort(each)));
+    return client === undefined ? remoteAddress : withoutPort(client);
+  }
+
+  #isProxy(address: string): boolean {
+    return this.#proxies?.contains(address) === true;
   }
 
   #rewrite({ headers, authority }: HttpRequest, from: ClientConnection): void {

@@ -4,6 +4,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { TestGateway } from "../../helpers/gateway.ts";
+import { LocalGateway } from "../../helpers/local-gateway.ts";
+import { RawPeer, statusOf } from "../../helpers/raw-peer.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "ip-access-"));
 const file = join(folder, "denied.txt");
@@ -90,6 +92,34 @@ test("the client is the last address that is not a trusted proxy", async () => {
       String(error).includes('"unknown", as a trusted proxy reports the client, is not an IP address'),
     );
   await gateway.until(told, "the reason of the last response");
+});
+
+test("the address in a PROXY header is the client's, whatever the client claims", async () => {
+  for (const mode of ["replace", "off"]) {
+    await using local = await LocalGateway.start({
+      frontendPolicies: {
+        http: { forwarded: { mode, trustedProxies: ["127.0.0.1", "10.0.0.0/8"] } },
+        proxyProtocol: { version: "v1", mode: "strict" },
+      },
+      binds: [
+        {
+          port: 0,
+          listeners: [
+            { routes: [{ policies: { ipAccess: { deny: ["203.0.113.1"] }, directResponse: { status: 200 } } }] },
+          ],
+        },
+      ],
+    });
+    for (const [peer, reported, status] of [
+      ["203.0.113.1", "192.0.2.1", 403],
+      ["192.0.2.1", "203.0.113.1", 200],
+      ["10.1.2.3", "192.0.2.1, 203.0.113.1", 403],
+    ] as const) {
+      const start = `PROXY TCP4 ${peer} 127.0.0.1 4000 80\r\nGET / HTTP/1.1\r\nHost: a\r\n`;
+      const response = await RawPeer.ask(local.port(), `${start}X-Forwarded-For: ${reported}\r\n\r\n`);
+      assert.equal(statusOf(response), status, `${mode}, ${peer} reports ${reported}`);
+    }
+  }
 });
 
 test("a file is followed, and a mistake in it leaves the former list", async () => {
