@@ -134,6 +134,8 @@ export class RequestSide implements BodySide {
 
   /** See `PolicyContext.limitRequestBody`. */
   limit(bytes: number, error: () => GatewayError): void {
+    // A policy of the gateway phase may have read the body, even to its end.
+    if (this.#exchange.downstream.bodyBytes > bytes) throw error();
     this.#limit = { bytes, error };
   }
 

@@ -130,6 +130,24 @@ test("the limit holds for policies that read the body, and not for tunnels", asy
   for (const { socket } of [reader, client]) socket.destroy();
 });
 
+test("the limit holds for a body that a policy of the gateway has read to its end", async () => {
+  const routes = [{ policies: { maxRequestBodySize: 10 }, backends: [{ host: `127.0.0.1:${upstream.port}` }] }];
+  const policies = { authorization: { rules: ['string(request.body) != "no"'] } };
+  await using reading = await LocalGateway.start({ binds: [{ port: 0, listeners: [{ policies, routes }] }] });
+  const client = await RawPeer.connect(reading.port());
+  client.send(`${head("/", "Transfer-Encoding: chunked")}${chunk(11)}0\r\n\r\n`);
+  assert.equal(statusOf(await client.message()), 413);
+  const next = await RawPeer.connect(reading.port());
+  for (const bytes of [6, 7]) {
+    next.send(`${head("/", "Transfer-Encoding: chunked")}${chunk(bytes)}0\r\n\r\n`);
+    const backend = await atUpstream();
+    await backend.take(`${"x".repeat(bytes)}`);
+    backend.send(reply("ok", ["Connection: close"]));
+    assert.equal(statusOf(await next.message()), 200, "each request of a connection has its own body");
+  }
+  for (const { socket } of [client, next]) socket.destroy();
+});
+
 test("a response that has begun is cut off when the body becomes too long", async () => {
   const client = await RawPeer.connect(gateway.port());
   client.send(head("/", "Transfer-Encoding: chunked") + chunk(10));
