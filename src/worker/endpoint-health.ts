@@ -2,6 +2,9 @@ import { HealthHistory } from "../telemetry/health-history.ts";
 import { type EvictionNotice, Evictions, type HealthNotice } from "../upstream/endpoints/endpoint.ts";
 import type { WorkerHandle } from "./worker-handle.ts";
 
+/** What is used of a worker. */
+type Worker = Pick<WorkerHandle, "index" | "call" | "callWithDeadline">;
+
 /** The health of endpoints that all workers share: what one of them finds out, the others learn, and so do their replacements. */
 export class EndpointHealth {
   /** The last changes of endpoints, by their keys. */
@@ -12,9 +15,9 @@ export class EndpointHealth {
   /** Index of the worker that makes the active health checks; undefined while there is no worker. */
   #checking: number | undefined;
   /** The live workers, by their index, in the order of their start. */
-  readonly #workers: ReadonlyMap<number, WorkerHandle>;
+  readonly #workers: ReadonlyMap<number, Worker>;
 
-  constructor(workers: ReadonlyMap<number, WorkerHandle>) {
+  constructor(workers: ReadonlyMap<number, Worker>) {
     this.#workers = workers;
   }
 
@@ -24,7 +27,7 @@ export class EndpointHealth {
   }
 
   /** Outlier detection is per worker, eviction is shared: otherwise each worker would fail requests to learn the same. */
-  evicted(by: WorkerHandle, notice: EvictionNotice): void {
+  evicted(by: Worker, notice: EvictionNotice): void {
     const { key, ms, cause } = notice;
     this.history.add(key, { at: Date.now(), state: "evicted", forMs: ms, ...(cause && { cause }) });
     this.#evictions.add(notice, performance.now());
@@ -32,7 +35,7 @@ export class EndpointHealth {
   }
 
   /** The result of an active check. */
-  checked(by: WorkerHandle, notice: HealthNotice): void {
+  checked(by: Worker, notice: HealthNotice): void {
     const { key, healthy, reason } = notice;
     if (healthy === undefined) this.#healths.delete(key);
     else {
@@ -44,10 +47,10 @@ export class EndpointHealth {
   }
 
   /** Tells a new worker all that is in effect. Rejects if the worker ends or does not reply. */
-  async tell(worker: WorkerHandle): Promise<void> {
-    const { evictions, healths } = this.notices;
-    for (const notice of evictions) await worker.callWithDeadline("evict", { notice });
-    for (const notice of healths) await worker.callWithDeadline("health", { notice });
+  async tell(worker: Worker): Promise<void> {
+    for (const notice of this.#evictions.current(performance.now())) await worker.callWithDeadline("evict", { notice });
+    // The map itself: a copy would tell the worker, after a newer result, the one before it.
+    for (const notice of this.#healths.values()) await worker.callWithDeadline("health", { notice });
   }
 
   /** Chooses the worker that makes the active checks, unless one does: each endpoint would otherwise get as many probes as there are workers. */
@@ -58,7 +61,7 @@ export class EndpointHealth {
     worker?.call("checkHealth", undefined).catch(() => undefined);
   }
 
-  #others(than: WorkerHandle): WorkerHandle[] {
+  #others(than: Worker): Worker[] {
     return [...this.#workers.values()].filter((worker) => worker !== than);
   }
 }
