@@ -141,8 +141,8 @@ export interface PersistentSession {
 }
 
 /**
- * Who has made a response: the backend, the gateway, or a policy. That of a policy has a body that its configuration or its service says;
- * responses of policies without a body are the gateway's.
+ * Who made a response. `policy`: a policy, by its configuration or its service, has made it with a body or has replaced its body. A
+ * policy's response without a body is the gateway's.
  */
 export type ResponseSource = "backend" | "gateway" | "policy";
 
@@ -173,14 +173,14 @@ export interface PolicyContext {
   /** Length of the request's body as the client announces it, in bytes; 0 = no body, UNKNOWN_LENGTH = it does not say. */
   readonly requestLength: number;
   /**
-   * Ends the exchange with `error()` as soon as more than `bytes` of the request's body have arrived. None of them is held for this.
-   * Requests that open tunnels have no body.
+   * Ends the exchange with `error()` as soon as more than `bytes` of the request's body have arrived, or throws that error if they already
+   * have. Nothing is held for this. Requests that open tunnels have no body.
    */
   limitRequestBody(bytes: number, error: () => GatewayError): void;
   /** Only for `onResponse`. */
   readonly responseBody: MessageBody;
-  /** Only for `onResponse`; set by errorPages. */
-  responseSource: ResponseSource;
+  /** Only for `onResponse`. */
+  readonly responseSource: ResponseSource;
   /** `frontendPolicies.http.maxBufferSize` of the listener: default limit of a buffered body, in bytes. */
   readonly maxBufferSize: number;
   /** Set by `timeout`: milliseconds from the start of the request, 0 = none. */

@@ -156,7 +156,6 @@ function replace(pages: readonly Page[], context: PolicyContext, response: HttpR
     for (const name of OF_BODY) removeHeader(headers, name);
     setHeader(headers, "content-type", latin1(form === "json" ? type : `${type}; charset=utf-8`));
     context.responseBody.replace(bytes);
-    context.responseSource = "policy";
     trace?.report(decisions, { code: "page", status, entry: position, form, bytes: bytes.length, failures });
     return;
   }

@@ -176,7 +176,6 @@ class ShadowView implements PolicyContext {
   retry: PolicyContext["retry"];
   acceptedCoding: PolicyContext["acceptedCoding"];
   session: PolicyContext["session"];
-  responseSource: PolicyContext["responseSource"];
   readonly matchedPrefix: string | undefined;
   readonly matchedPath: string;
 
@@ -192,7 +191,6 @@ class ShadowView implements PolicyContext {
     this.retry = context.retry;
     this.acceptedCoding = context.acceptedCoding;
     this.session = context.session;
-    this.responseSource = context.responseSource;
     this.matchedPrefix = context.matchedPrefix;
     this.matchedPath = context.matchedPath;
     this.variables = new ShadowVariables(context.variables, this, budget);
@@ -218,6 +216,9 @@ class ShadowView implements PolicyContext {
   }
   get clientAddress(): string {
     return this.#context.clientAddress;
+  }
+  get responseSource(): PolicyContext["responseSource"] {
+    return this.#context.responseSource;
   }
   get requestLength(): number {
     return this.#context.requestLength;

@@ -61,7 +61,6 @@ export class BufferedBody implements IncomingBody, StageOutput, ArrivingBody {
   /** The last byte has arrived, or has left the last stage if there are stages. */
   #ended = false;
   #trailers: HeaderList = [];
-  /** A policy has replaced the bytes. */
   #replaced = false;
   /** Further bytes of the sender are dropped. */
   #dropsRest = false;
@@ -106,6 +105,11 @@ export class BufferedBody implements IncomingBody, StageOutput, ArrivingBody {
   get length(): number {
     if (this.#replaced) return this.#held.size;
     return this.#stages === undefined ? this.#announced : UNKNOWN_LENGTH;
+  }
+
+  /** Whether a policy has replaced the bytes. */
+  get replaced(): boolean {
+    return this.#replaced;
   }
 
   get empty(): boolean {

@@ -163,10 +163,6 @@ export class PolicyView implements PolicyContext, PolicyState {
     return this.#exchange.responseSide.source;
   }
 
-  set responseSource(source: ResponseSource) {
-    this.#exchange.responseSide.source = source;
-  }
-
   editResponse(edit: HeaderEdit): void {
     this.#exchange.responseSide.edit(edit);
   }

@@ -61,8 +61,8 @@ export class ResponseSide implements BodySide, BodyDestination {
   readonly #exchange: Owner;
   /** Status and headers, as policies have changed them so far; undefined until there is a response. */
   head: HttpResponse | undefined;
-  /** Who has made it. */
-  source: ResponseSource = "backend";
+  /** Who made it, before policies replaced its body. */
+  #source: ResponseSource = "backend";
   /** The fields after the body, once they have arrived. */
   trailers: HeaderList = NO_HEADERS;
   #state: ResponseState = "none";
@@ -116,7 +116,7 @@ export class ResponseSide implements BodySide, BodyDestination {
   begin(head: HttpResponse, length: number, rawNames: readonly string[] | null): void {
     this.#state = "held";
     this.head = head;
-    this.source = "backend";
+    this.#source = "backend";
     this.trailers = NO_HEADERS;
     this.#length = length;
     this.#rawNames = rawNames;
@@ -133,7 +133,7 @@ export class ResponseSide implements BodySide, BodyDestination {
   /** A response that the gateway makes itself; it replaces an upstream's response whose head has not been sent. */
   replace(head: HttpResponse, body: Buffer, source: ResponseSource): void {
     this.begin(head, body.length, null);
-    this.source = source;
+    this.#source = source;
     this.#body = BufferedBody.of(body, head, this, undefined);
   }
 
@@ -150,6 +150,10 @@ export class ResponseSide implements BodySide, BodyDestination {
   get body(): BufferedBody {
     this.#body ??= new BufferedBody(this.head ?? NO_RESPONSE, this.#length, this, this.#exchange.bufferShare);
     return this.#body;
+  }
+
+  get source(): ResponseSource {
+    return this.#body?.replaced === true ? "policy" : this.#source;
   }
 
   /** From now on the body waits for its head to be sent. */

@@ -61,6 +61,7 @@ before(async () => {
               at("/pages", { errorPages: ofRoute, compression: { minSize: 1 } }),
               at("/short", { errorPages: ofRoute, buffer: { response: { maxBytes: 5 } } }),
               at("/plain", {}),
+              at("/changed", { errorPages: ofRoute, transformations: { response: { body: '"by CEL"' } } }),
               at("/forbidden", {
                 authorization: { rules: ["false"] },
                 errorPages: [{ statuses: [403], text: "of the route" }],
@@ -139,6 +140,7 @@ test("errors of response policies get their page too, and bodies that a policy h
   assert.deepEqual(await bodyOf("/maintenance"), [503, HTML, "<h1>listener 503</h1>"]);
   assert.deepEqual(await bodyOf("/maintenance", "text/plain"), [503, TEXT, "only as text"]);
   assert.deepEqual((await bodyOf("/written"))[2], "written by hand");
+  assert.deepEqual((await bodyOf("/changed"))[2], "by CEL");
 });
 
 test("the page of a route comes before that of its listener, if the client accepts it", async () => {
