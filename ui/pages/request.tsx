@@ -126,7 +126,7 @@ function TraceNext({ record }: { readonly record: RequestRecord }): VNode | null
   return hash === undefined ? null : <a href={hash}>Trace the next like this</a>;
 }
 
-/** What a record does not have, and where it can be seen. */
+/** What only a trace shows, with a link that takes one. */
 function Untraced({ record }: { readonly record: RequestRecord }): VNode | null {
   const { attempts = 0 } = record;
   if (traceHash(record) === undefined) return null;
