@@ -130,11 +130,11 @@ function TraceNext({ record }: { readonly record: RequestRecord }): VNode | null
 function Untraced({ record }: { readonly record: RequestRecord }): VNode | null {
   const { attempts = 0 } = record;
   if (traceHash(record) === undefined) return null;
-  const each = attempts > 1 ? `each of the ${attempts} attempts, ` : "";
+  const each = attempts > 1 ? `, nor each of the ${attempts} attempts` : "";
   return (
     <p class="quiet">
-      Only a trace has {each}what each step changed, fields and bodies: <TraceNext record={record} />. This page then
-      shows the trace, if the request has been traced here.
+      A record has no header fields and bodies, nor what each step changed{each}. A trace shows all of it:{" "}
+      <TraceNext record={record} />
     </p>
   );
 }
