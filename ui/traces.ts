@@ -1,4 +1,4 @@
-/** The traces that this page has taken since it was loaded, so that the page of a request shows the one of it. */
+/** Traces taken since the view was loaded. The page of a request shows its trace. */
 import type { Row } from "../src/report/rows.ts";
 import type { TraceBodies } from "./trace-bodies.ts";
 
@@ -20,7 +20,7 @@ export function requestIdOf(rows: readonly Row[]): string | undefined {
   return undefined;
 }
 
-/** Remembers a trace, in place of the oldest if there are many. */
+/** Remembers a trace, and forgets the oldest beyond `MOST`. */
 export function remember(trace: TakenTrace): void {
   const id = requestIdOf(trace.rows);
   if (id === undefined) return;

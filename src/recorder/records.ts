@@ -14,7 +14,7 @@ import { NameReader } from "./names.ts";
 import { type Decider, isFailure, type PlaceLabels, placeLabels, recordId } from "./recorder.ts";
 import { SlotReader } from "./slots.ts";
 
-/** Milliseconds: so much later at most than a request has ended, its record is there, also if the thread is interrupted in between. */
+/** Milliseconds within which the record of a finished request is written, even if its thread is interrupted. */
 const WRITTEN_AFTER = 250;
 /** Clients may send one id with many requests. */
 const MOST_OF_ONE_ID = 100;
@@ -106,7 +106,7 @@ export interface RecordAnswer {
   readonly completeSince?: string;
   /** ISO 8601: the oldest record. */
   readonly keptSince?: string;
-  /** ISO 8601: the answer has all requests that ended earlier; who asks again needs those since then. */
+  /** ISO 8601: the answer covers all requests that ended before this time. Pass it as `since` to get the following ones. */
   readonly until: string;
 }
 

@@ -11,7 +11,7 @@ test("base64 is read in both alphabets, and as far as it goes", () => {
   assert.equal(Buffer.from(bytesOf("YW Jj\n")).toString(), "abc");
 });
 
-test("a body is text up to the character that its end cuts off; zero bytes are none of text", () => {
+test("a body that ends within a character is text up to there; a body with zero bytes is not text", () => {
   assert.equal(textOfBody(Buffer.from("größe").subarray(0, 3)), "gr");
   assert.equal(textOfBody(Buffer.from("a\0b")), undefined);
   assert.equal(textOfBody(Buffer.from([0xff, 0x61])), undefined);

@@ -8,7 +8,7 @@ interface EvaluatedLine {
   readonly text: string;
   /** The value as JSON, or the reason for its absence. */
   readonly value: string;
-  /** Of the value; absent if there is none. */
+  /** The type of the value; absent without a value. */
   readonly type?: string;
 }
 

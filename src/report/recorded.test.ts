@@ -27,7 +27,7 @@ test("a response of the backend is its own doing if it failed, also a call of gR
   assert.equal(decided({ slow: true }), "slow for its route");
 });
 
-test("the key of a record leads back to its pod; ids of clients are left alone", () => {
+test("the key of a record names its pod; ids that clients chose stay whole", () => {
   assert.equal(keyOf(RECORD), "3-4711");
   const key = keyOf({ ...RECORD, pod: "web-1" });
   assert.deepEqual(podOfKey(key), { pod: "web-1", id: "3-4711" });

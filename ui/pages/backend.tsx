@@ -11,6 +11,7 @@ import { HealthStrip } from "../parts/health-strip.tsx";
 import { Origin } from "../parts/origin.tsx";
 import { ProbeNow } from "../parts/probe-now.tsx";
 import { Problem } from "../parts/problem.tsx";
+import { Table } from "../parts/table.tsx";
 import { hashOf, routeHash } from "../place.ts";
 import { usePoll } from "../poll.ts";
 
@@ -195,30 +196,17 @@ function Routes({ routes: { shown, total } }: { readonly routes: BackendView["ro
     <section>
       <h2>{total === 0 ? "No route leads here" : `Used by ${counted(total, "route")}`}</h2>
       {total === 0 ? null : (
-        <section class="scroll" tabIndex={0} aria-label="Routes">
-          <table class="mono">
-            <thead>
-              <tr>
-                <th scope="col">route</th>
-                <th scope="col" class="number">
-                  weight
-                </th>
-                <th scope="col">written at</th>
-              </tr>
-            </thead>
-            <tbody>
-              {listed.map(({ key, name, rule, weight, origin }, index) => (
-                <tr key={`${key} ${index}`}>
-                  <td>
-                    <a href={routeHash(key)}>{name}</a> <span class="quiet">{rule}</span>
-                  </td>
-                  <td class="number">{weight}</td>
-                  <td>{origin === undefined ? "" : <Origin origin={origin} />}</td>
-                </tr>
-              ))}
-            </tbody>
-          </table>
-        </section>
+        <Table label="Routes" headings={["route", { number: "weight" }, "written at"]}>
+          {listed.map(({ key, name, rule, weight, origin }, index) => (
+            <tr key={`${key} ${index}`}>
+              <td>
+                <a href={routeHash(key)}>{name}</a> <span class="quiet">{rule}</span>
+              </td>
+              <td class="number">{weight}</td>
+              <td>{origin === undefined ? "" : <Origin origin={origin} />}</td>
+            </tr>
+          ))}
+        </Table>
       )}
       {listed.length < total ? (
         <p class="quiet">

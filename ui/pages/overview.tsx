@@ -9,6 +9,7 @@ import { ConfigState } from "../parts/config-state.tsx";
 import { Origin } from "../parts/origin.tsx";
 import { Problem } from "../parts/problem.tsx";
 import { Sparkline } from "../parts/sparkline.tsx";
+import { Table } from "../parts/table.tsx";
 import { toneOf } from "../parts/words.ts";
 import { hashOf, requestHash } from "../place.ts";
 import { usePoll } from "../poll.ts";
@@ -92,39 +93,27 @@ function Replicas({ workers }: Pick<Answer, "workers">): VNode | null {
   return (
     <section>
       <h2>Replicas</h2>
-      <section class="scroll" tabIndex={0} aria-label="Replicas">
-        <table class="mono">
-          <thead>
-            <tr>
-              <th scope="col">pod</th>
-              <th scope="col">configuration</th>
-              <th scope="col">workers</th>
-              <th scope="col">problem</th>
+      <Table label="Replicas" headings={["pod", "configuration", "workers", "problem"]}>
+        {all.map(({ name, configuration, problem }) => {
+          const own = workers.filter(({ pod }) => pod === name);
+          const serving = own.filter(({ state }) => state === "serving").length;
+          const { generation, hash, synchronized } = configuration ?? {};
+          return (
+            <tr key={name}>
+              <td>{name}</td>
+              <td class={hash === usual && synchronized !== false ? "" : "warn"}>
+                {generation === undefined ? "unknown" : generation}
+                {hash === undefined || hash === usual ? "" : ", another one"}
+                {synchronized === false ? ", the newest was rejected" : ""}
+              </td>
+              <td class={serving === own.length ? "" : "bad"}>
+                {own.length === 0 ? "" : `${serving} of ${own.length} serving`}
+              </td>
+              <td class="bad">{problem}</td>
             </tr>
-          </thead>
-          <tbody>
-            {all.map(({ name, configuration, problem }) => {
-              const own = workers.filter(({ pod }) => pod === name);
-              const serving = own.filter(({ state }) => state === "serving").length;
-              const { generation, hash, synchronized } = configuration ?? {};
-              return (
-                <tr key={name}>
-                  <td>{name}</td>
-                  <td class={hash === usual && synchronized !== false ? "" : "warn"}>
-                    {generation === undefined ? "unknown" : generation}
-                    {hash === undefined || hash === usual ? "" : ", another one"}
-                    {synchronized === false ? ", the newest was rejected" : ""}
-                  </td>
-                  <td class={serving === own.length ? "" : "bad"}>
-                    {own.length === 0 ? "" : `${serving} of ${own.length} serving`}
-                  </td>
-                  <td class="bad">{problem}</td>
-                </tr>
-              );
-            })}
-          </tbody>
-        </table>
-      </section>
+          );
+        })}
+      </Table>
     </section>
   );
 }
@@ -173,36 +162,22 @@ function Listeners({ listeners }: { readonly listeners: readonly ListenerState[]
   return (
     <section>
       <h2>Listeners</h2>
-      <section class="scroll" tabIndex={0} aria-label="Listeners">
-        <table class="mono">
-          <thead>
-            <tr>
-              <th scope="col">address</th>
-              <th scope="col">protocol</th>
-              <th scope="col">host</th>
-              <th scope="col">name</th>
-              <th scope="col">routes</th>
-              <th scope="col">written at</th>
-            </tr>
-          </thead>
-          <tbody>
-            {listeners.map(({ key, address, protocol, hostname, gateway, name, routes, origin }) => (
-              <tr key={key}>
-                <td>{address ?? "internal"}</td>
-                <td>{protocol}</td>
-                <td>{hostname}</td>
-                <td>
-                  {gateway} {name}
-                </td>
-                <td class="number">
-                  <a href={hashOf("/routes", { listener: key })}>{routes}</a>
-                </td>
-                <td>{origin === undefined ? "" : <Origin origin={origin} />}</td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      </section>
+      <Table label="Listeners" headings={["address", "protocol", "host", "name", "routes", "written at"]}>
+        {listeners.map(({ key, address, protocol, hostname, gateway, name, routes, origin }) => (
+          <tr key={key}>
+            <td>{address ?? "internal"}</td>
+            <td>{protocol}</td>
+            <td>{hostname}</td>
+            <td>
+              {gateway} {name}
+            </td>
+            <td class="number">
+              <a href={hashOf("/routes", { listener: key })}>{routes}</a>
+            </td>
+            <td>{origin === undefined ? "" : <Origin origin={origin} />}</td>
+          </tr>
+        ))}
+      </Table>
     </section>
   );
 }
@@ -221,41 +196,27 @@ function Failures({ failures }: { readonly failures: Answer["failures"] }): VNod
 
 function Groups({ groups }: { readonly groups: readonly RequestGroup<RequestRecord>[] }): VNode {
   return (
-    <section class="scroll" tabIndex={0} aria-label="Groups of failures">
-      <table class="mono">
-        <thead>
-          <tr>
-            <th scope="col">count</th>
-            <th scope="col">share</th>
-            <th scope="col">status</th>
-            <th scope="col">route</th>
-            <th scope="col">decided by</th>
-            <th scope="col">newest</th>
-          </tr>
-        </thead>
-        <tbody>
-          {groups.map((group) => (
-            <tr key={keyOf(group.example)}>
-              <td class="number">{group.count}</td>
-              <td class="number">{shareText(group.share)}</td>
-              <td class={toneOf(group.example)}>{statusOf(group)}</td>
-              <td>
-                {group.route === null ? (
-                  ""
-                ) : (
-                  <a href={hashOf("/requests", { where: withTerm("", "route", group.route), errors: "true" })}>
-                    {group.route}
-                  </a>
-                )}
-              </td>
-              <td>{group.decidedBy}</td>
-              <td>
-                <a href={requestHash(keyOf(group.example))}>{urlOf(group.example) || "unreadable"}</a>
-              </td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
-    </section>
+    <Table label="Groups of failures" headings={["count", "share", "status", "route", "decided by", "newest"]}>
+      {groups.map((group) => (
+        <tr key={keyOf(group.example)}>
+          <td class="number">{group.count}</td>
+          <td class="number">{shareText(group.share)}</td>
+          <td class={toneOf(group.example)}>{statusOf(group)}</td>
+          <td>
+            {group.route === null ? (
+              ""
+            ) : (
+              <a href={hashOf("/requests", { where: withTerm("", "route", group.route), errors: "true" })}>
+                {group.route}
+              </a>
+            )}
+          </td>
+          <td>{group.decidedBy}</td>
+          <td>
+            <a href={requestHash(keyOf(group.example))}>{urlOf(group.example) || "unreadable"}</a>
+          </td>
+        </tr>
+      ))}
+    </Table>
   );
 }

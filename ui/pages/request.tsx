@@ -126,15 +126,15 @@ function TraceNext({ record }: { readonly record: RequestRecord }): VNode | null
   return hash === undefined ? null : <a href={hash}>Trace the next like this</a>;
 }
 
-/** What a record does not have, and where it can be seen. */
+/** What only a trace shows, with a link that takes one. */
 function Untraced({ record }: { readonly record: RequestRecord }): VNode | null {
   const { attempts = 0 } = record;
   if (traceHash(record) === undefined) return null;
-  const each = attempts > 1 ? `each of the ${attempts} attempts, ` : "";
+  const each = attempts > 1 ? `, nor each of the ${attempts} attempts` : "";
   return (
     <p class="quiet">
-      Only a trace has {each}what each step changed, fields and bodies: <TraceNext record={record} />. This page then
-      shows the trace, if the request has been traced here.
+      A record has no header fields and bodies, nor what each step changed{each}. A trace shows all of it:{" "}
+      <TraceNext record={record} />
     </p>
   );
 }

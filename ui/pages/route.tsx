@@ -7,6 +7,7 @@ import { withTerm } from "../filter.ts";
 import type { PageProps } from "../page.ts";
 import { Origin } from "../parts/origin.tsx";
 import { Problem } from "../parts/problem.tsx";
+import { Table } from "../parts/table.tsx";
 import { hashOf, routeHash } from "../place.ts";
 
 /** One route: what it takes, where it sends that, and the policies in effect with where they are written. */
@@ -170,25 +171,15 @@ function Policies({ route: { policies, backends, backendPolicies } }: { readonly
       {rows.length === 0 ? (
         <p class="quiet">None.</p>
       ) : (
-        <section class="scroll" tabIndex={0} aria-label="Policies in effect">
-          <table class="mono policies">
-            <thead>
-              <tr>
-                <th scope="col">phase</th>
-                <th scope="col">policy</th>
-                <th scope="col">runs on</th>
-                <th scope="col">written at</th>
-                <th scope="col">replaces</th>
-                <th scope="col">configuration</th>
-              </tr>
-            </thead>
-            <tbody>
-              {rows.map(({ phase, policy }, index) => (
-                <Policy key={index} phase={phase === rows[index - 1]?.phase ? "" : phase} policy={policy} />
-              ))}
-            </tbody>
-          </table>
-        </section>
+        <Table
+          label="Policies in effect"
+          headings={["phase", "policy", "runs on", "written at", "replaces", "configuration"]}
+          class="policies"
+        >
+          {rows.map(({ phase, policy }, index) => (
+            <Policy key={index} phase={phase === rows[index - 1]?.phase ? "" : phase} policy={policy} />
+          ))}
+        </Table>
       )}
     </section>
   );

@@ -6,6 +6,7 @@ import { foundText, NOTHING_PROBED, notProbed, sentText } from "../../src/report
 import { durationText } from "../../src/report/recorded.ts";
 import { AskError, ask } from "../ask.ts";
 import { Problem } from "./problem.tsx";
+import { Table } from "./table.tsx";
 
 /** A button that probes the endpoints of a backend, by its key, and what came back. */
 export function ProbeNow({ backend }: { readonly backend: string }): VNode {
@@ -50,33 +51,20 @@ function summaryOf({ probes, endpoints }: ProbeAnswer): string {
 function Results({ answer: { probes } }: { readonly answer: ProbeAnswer }): VNode {
   const areOfReplicas = probes.some(({ pod }) => pod !== undefined);
   return (
-    <section class="scroll" tabIndex={0} aria-label="Probes">
-      <table class="mono">
-        <thead>
-          <tr>
-            <th scope="col">endpoint</th>
-            {areOfReplicas && <th scope="col">replica</th>}
-            <th scope="col">state</th>
-            <th scope="col" class="number">
-              time
-            </th>
-            <th scope="col">sent</th>
-            <th scope="col">result</th>
-          </tr>
-        </thead>
-        <tbody>
-          {probes.map((probe, index) => (
-            <tr key={index}>
-              <td>{probe.address}</td>
-              {areOfReplicas && <td>{probe.pod}</td>}
-              <td class={probe.healthy ? "good" : "bad"}>{probe.healthy ? "healthy" : "unhealthy"}</td>
-              <td class="number">{durationText(probe.duration)}</td>
-              <td>{sentText(probe.sent)}</td>
-              <td title={foundText(probe)}>{foundText(probe)}</td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
-    </section>
+    <Table
+      label="Probes"
+      headings={["endpoint", ...(areOfReplicas ? ["replica"] : []), "state", { number: "time" }, "sent", "result"]}
+    >
+      {probes.map((probe, index) => (
+        <tr key={index}>
+          <td>{probe.address}</td>
+          {areOfReplicas && <td>{probe.pod}</td>}
+          <td class={probe.healthy ? "good" : "bad"}>{probe.healthy ? "healthy" : "unhealthy"}</td>
+          <td class="number">{durationText(probe.duration)}</td>
+          <td>{sentText(probe.sent)}</td>
+          <td title={foundText(probe)}>{foundText(probe)}</td>
+        </tr>
+      ))}
+    </Table>
   );
 }

@@ -84,7 +84,7 @@ export interface ListenerState {
   readonly name: string;
   /** `<namespace>/<name>` */
   readonly gateway: string;
-  /** `*`: any. */
+  /** `*` for every host. */
   readonly hostname: string;
   readonly protocol: "HTTP" | "HTTPS" | "TCP" | "TLS" | "UDP";
   /** Key of the bind. */

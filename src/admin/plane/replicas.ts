@@ -19,7 +19,7 @@ export interface Replica {
   readonly configuration?: Pick<ConfigStatus, "generation" | "hash" | "synchronized">;
 }
 
-/** A replica; `problem` and `status` are undefined where there is none. */
+/** A replica, with its problem if it has one, and its configuration if its status is known. */
 export function replicaOf(name: string, problem: string | undefined, status: ConfigStatus | undefined): Replica {
   return {
     name,

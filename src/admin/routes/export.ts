@@ -1,4 +1,4 @@
-import { type Fields, fieldsOf, isObject } from "../../base/fields.ts";
+import { fieldsOf, isObject } from "../../base/fields.ts";
 import { exportedRecord, exportedTrace } from "../../report/export/exports.ts";
 import { EXPORT_FILES, type ExportFile } from "../../report/export/formats.ts";
 import type { ExportedFile } from "../plane/answers.ts";
@@ -27,13 +27,12 @@ export const exportRoutes: readonly AdminRoute[] = [
 async function exportFile({ plane, query, body }: AdminCall): Promise<PlainReply> {
   const format = oneOf(query, "format", EXPORT_FILES);
   const { id, events } = fieldsOf(jsonBody(body, '{"id": "0-17"}'));
-  return await answerOrRefusal(
-    "/export",
-    Array.isArray(events) ? ofTrace(format, events.filter(isObject)) : ofRecord(format, id, plane),
-  );
+  return await answerOrRefusal("/export", events === undefined ? ofRecord(format, id, plane) : ofTrace(format, events));
 }
 
-async function ofTrace(format: ExportFile, events: readonly Fields[]): Promise<ExportedFile> {
+async function ofTrace(format: ExportFile, events: unknown): Promise<ExportedFile> {
+  if (!Array.isArray(events) || !events.every(isObject))
+    throw new AdminBadRequest("invalid events: expected a list of the events of a trace, as /debug/trace sends them");
   return fileOf("trace", format, await exportedTrace(format, events));
 }
 

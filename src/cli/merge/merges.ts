@@ -13,8 +13,8 @@ interface Merge<Answer> {
   /** The query that each replica gets in place of this one. Default: the same. */
   readonly ask?: (query: URLSearchParams) => URLSearchParams;
   /**
-   * Which replicas are asked. `one`: any, because all answer alike. `knowing`: if the body names a request that is over, all, of which those that know
-   * it answer; else any. Default: all.
+   * Which replicas are asked. `one`: a single replica, because all answer alike. `knowing`: all, if the body names a request that is over, since only
+   * some have its record; else a single one. Default: all.
    */
   readonly asks?: "one" | "knowing";
   /** Of at least one answer; those of the replicas are in the order of the names of their pods. */

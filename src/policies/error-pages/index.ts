@@ -119,7 +119,7 @@ function prepare(config: ErrorPages, cel: CelEnvironment): () => PolicyHooks {
   );
   return () => ({
     onResponse(context, response) {
-      // Most responses are none of these, and cost nothing more.
+      // Most responses stop here: they are no errors, and nobody traces them.
       if (response.status >= 400 || context.trace !== undefined) replace(pages, context, response);
       return undefined;
     },

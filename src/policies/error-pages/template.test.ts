@@ -24,7 +24,7 @@ test("what a client sends is text in HTML and a value in JSON", () => {
   assert.equal(render("{{ request.path }}", "text"), HOSTILE);
 });
 
-test("an expression that fails leaves its place empty, and is told", () => {
+test("an expression that fails inserts nothing, and its failure is reported", () => {
   const template = compileTemplate('a{{ request.headers["x-none"] }}b{{ jwt.sub }}', "html", STANDARD_ENVIRONMENT);
   const { bytes, failures } = template(() => contextOf().variables);
   assert.equal(bytes.toString(), "ab");
@@ -35,7 +35,7 @@ test("an expression that fails leaves its place empty, and is told", () => {
   assert.equal(render('[{{ request.headers["x-none"] }}]', "json"), "[null]");
 });
 
-test("braces in strings end no expression, and stand for themselves that way", () => {
+test("braces inside a string do not end the expression; a string can insert braces", () => {
   assert.equal(render(`{{ "}}" }}|{{ 'it\\'s }}' }}|{{ "{{" }}|}}`, "text"), "}}|it's }}|{{|}}");
 });
 

@@ -98,7 +98,10 @@ export function recordPage(record: RequestRecord, { outcomes, generation }: Expl
     ["endpoint", endpoint],
     ["attempts", attempts?.toString()],
   ];
-  const of = record.generation === generation ? "" : ` of configuration ${record.generation}`;
+  const explained =
+    record.generation === generation
+      ? `Recorded and explained with configuration ${generation}`
+      : `Recorded with configuration ${record.generation}, explained with ${generation}`;
   const trees = outcomes.map(({ steps }) => tree(stepLinesOf(steps), MAX_DETAIL));
   return documentOf({
     request: `${methodOf(record)} ${urlOf(record)}`,
@@ -107,7 +110,7 @@ export function recordPage(record: RequestRecord, { outcomes, generation }: Expl
     facts: facts.map(([name, text = ""]) => [name, text]),
     main: `<section>
 <h2>Decisions</h2>
-<p class="note">As recorded${of}, explained with configuration ${generation}. Fields, query and bodies are not recorded.</p>
+<p class="note">${explained}. Records have no fields, query or bodies.</p>
 ${trees.join("\n")}
 </section>`,
   });
@@ -115,7 +118,7 @@ ${trees.join("\n")}
 
 interface Document {
   readonly request: string;
-  /** The status, or that there is none. */
+  /** The status, or `no response`. */
   readonly ended: string;
   readonly severity: Severity;
   /** Those without a text are left out. */

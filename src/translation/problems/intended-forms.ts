@@ -30,7 +30,7 @@ export interface IntendedForm {
 interface Rule {
   /** Where the value is: its path with `[]` for indices. */
   readonly in: RegExp;
-  /** The right value; undefined if the value is none that the rule is about. `owner` is the object or list that has it. */
+  /** The right value; undefined if the rule is not about this value. `owner`: the object or list that contains it. */
   readonly form: (value: unknown, owner: unknown) => unknown;
   /** The field that has to be written instead, if it is another one. */
   readonly field?: string;

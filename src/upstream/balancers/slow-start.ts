@@ -1,9 +1,9 @@
 import type { Algorithm } from "./balancer.ts";
 
 /**
- * Holds back endpoints that are new or have recovered: their share grows from nothing to the full one in `window` ms, and what it lacks goes
- * to the endpoints that are past that time. While there are none of those, none is held back. `random` is uniform in [0, 1), `now`
- * the clock of `Endpoint.startedAt`.
+ * Holds back endpoints that are new or have recovered: their share grows from nothing to the full one within `window` ms, and older endpoints
+ * take the rest. If all are new, none is held back. `random` returns numbers from [0, 1), evenly distributed; `now` is the clock of
+ * `Endpoint.startedAt`.
  */
 export function slowStart(pick: Algorithm, window: number, random: () => number, now = clock): Algorithm {
   return (bucket, key) => {

@@ -33,7 +33,16 @@ before(async () => {
   ];
   gateway = await TestGateway.start({
     // Before the routes, though its part comes after theirs.
-    backends: [{ name: "shop", host: "127.0.0.1:9" }],
+    backends: [
+      {
+        name: "shop",
+        host: "127.0.0.1:9",
+        policies: {
+          requestHeaderModifier: { set: { "x-shop": "1" } },
+          health: { eviction: { consecutiveFailures: 3 } },
+        },
+      },
+    ],
     binds: [{ port: 0, listeners: [{ name: "web", routes }] }],
     routeGroups: [{ name: "inner", routes: [{ name: "leaf", backends }] }],
     policies: [
@@ -85,6 +94,7 @@ test("parts where a policy is in effect are found, also where it is written else
   const withCsrf = await names("csrf");
   assert.ok(withCsrf.includes("route default/many-7"), "policies of the gateway are in effect at its routes");
   assert.deepEqual(await names("jwtAuth"), []);
+  assert.deepEqual(await names("health"), ["route default/keyed", "backend /shop"], "at the backend and at its routes");
   const { found } = await client.configParts({ policy: "csrf", search: "many-7", limit: 10 });
   assert.equal(found, 11, "many-7 and many-70 to many-79");
 });

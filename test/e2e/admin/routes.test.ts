@@ -116,6 +116,13 @@ test("routes stand in the order of precedence, with matches in words, backends, 
   assert.deepEqual(never?.backends, [{ name: "/shop", weight: 3, key: "/shop" }]);
   assert.deepEqual([all?.shadowedBy, never?.shadowedBy], [undefined, ["default/all"]]);
   assert.deepEqual([leaf?.group, leaf?.listener], ["inner", undefined]);
+  const ofListener = await client.routes({ listener: "default/default/bind/0/web", search: "e" });
+  assert.deepEqual(
+    [names(ofListener.routes), ofListener.found],
+    [["keyed", "cart", "all", "never"].map((name) => `default/${name}`), 4],
+    "without those of the group",
+  );
+  assert.equal((await client.routes({ listener: "default/default/bind/0/other" })).found, 0);
 });
 
 test("traffic of each route, by which they can be sorted; a page has a part of what is found", async () => {

@@ -106,6 +106,7 @@ test("replicas are one gateway: what each knows is added up, and keeps the name 
   assert.equal((await ask("/requests/", "nobody")).status, 404);
   const { answer: rehearsed } = await ask("/explain", "", { request: { url: "http://shop.example/shop/" } });
   assert.equal(rehearsed.outcomes[0]?.route, "default/shop");
+  assert.equal(rehearsed.replicas, undefined, "any replica can answer for all, so only one is asked");
 
   const traced = await fetch(new URL("../debug/trace?expression=true", url));
   assert.match(traced.headers.get("content-type") ?? "", /^text\/event-stream/);
