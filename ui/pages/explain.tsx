@@ -227,7 +227,7 @@ function Form({ draft, problem, put }: FormProps): VNode {
 }
 
 interface ListenersProps {
-  /** The key of the listener that the URL is made for; empty: none. */
+  /** The key of the listener that the URL was written for; empty: none. */
   readonly chosen: string;
   readonly choose: (listener: ListenerState) => void;
 }
