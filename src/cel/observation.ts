@@ -56,12 +56,12 @@ export class ObservedExpression {
   readonly #every: boolean;
   /** What the last evaluation computed outside loops. */
   #top = new Frame([]);
-  /** Where the part that runs now belongs; undefined: in a turn that is not shown. */
+  /** The frame of the part that runs now; undefined in a turn that is not shown. */
   #frame: Frame | undefined = this.#top;
   /** Turns of the last evaluation that are shown. */
   #turns = 0;
   #result: CelValue | Failure = null;
-  /** Where the loops that run now belong, the innermost last. */
+  /** The frames around the loops that run now, the innermost last. */
   readonly #around: (Frame | undefined)[] = [];
 
   /** `text` is a valid expression of the environment. `every`: paths and what is in loops are parts too, and maps and bytes are shown. */
@@ -153,7 +153,7 @@ export class ObservedExpression {
     };
   }
 
-  /** Whether the failure is that of a part of this part, or of the expression, which show it. */
+  /** Whether the expression or an inner part shows the same failure. */
   #isShown(node: Node, result: CelValue | Failure, { results }: Frame): boolean {
     if (!(result instanceof Failure)) return false;
     if (result === this.#result && !result.absent) return true;
@@ -171,7 +171,7 @@ export class ObservedExpression {
     };
   }
 
-  /** After a loop, what follows belongs where the loop does. */
+  /** Returns to the frame around the loop when the loop ends. */
   #looping(run: Evaluator): Evaluator {
     return (activation, slots) => {
       const around = this.#frame;
@@ -192,7 +192,7 @@ export class ObservedExpression {
     };
   }
 
-  /** The frame of the next turn; undefined: it is not shown. */
+  /** The frame of the next turn; undefined if the turn is not shown. */
   #turnIn({ loops }: Frame, loop: Loop, variables: readonly CelValue[]): Frame | undefined {
     const known = loops.get(loop) ?? { frames: [], count: 0 };
     loops.set(loop, known);
@@ -254,7 +254,7 @@ interface Reads {
 interface Part {
   readonly node: Node;
   readonly reads: Reads;
-  /** The innermost loop in which it is. */
+  /** The innermost loop around it. */
   readonly loop: Loop | undefined;
 }
 
@@ -271,7 +271,7 @@ class Survey {
   readonly parts: Part[] = [];
   /** The nodes that read variables or chance, with what they read: paths from variables. */
   readonly sources = new Map<Node, readonly (readonly string[])[]>();
-  /** Of each loop whose parts are observed, the node with which a turn begins. */
+  /** The nodes that begin the turns of loops whose parts are observed. */
   readonly turns = new Map<Node, Loop>();
   /** What the expression is computed from. */
   readonly reads: Reads;

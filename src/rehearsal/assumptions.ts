@@ -281,7 +281,7 @@ export function alternatives(texts: readonly string[]): string {
   return texts.length < 2 ? last : `${texts.slice(0, -1).join(", ")} or ${last}`;
 }
 
-/** What would make something known that can be assumed. */
+/** The supply that an assumption is. */
 export function supplyOf(name: AssumptionName): Supply {
   return { kind: "assumption", name, examples: ASSUMPTIONS[name].values };
 }

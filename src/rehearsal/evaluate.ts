@@ -55,7 +55,7 @@ export interface Evaluation extends Pick<EvaluatedPart, "turns" | "moreTurns"> {
   readonly problem?: ExpressionProblem;
   /** What is not known, though the value depends on it. */
   readonly needs?: readonly Need[];
-  /** The parts that were reached, in the order of the text. Those in loops have a value for each turn, and are in it. */
+  /** The parts that were reached, in the order of the text. Parts in loops are in the turns. */
   readonly parts: readonly EvaluatedPart[];
 }
 

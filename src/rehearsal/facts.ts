@@ -26,7 +26,7 @@ export interface PartlyKnown {
   readonly time: Date;
   /** The address of the client is the one in the facts. */
   readonly source: boolean;
-  /** So is its certificate. */
+  /** The certificate of the client is known too. */
   readonly certificate: boolean;
 }
 
@@ -45,7 +45,7 @@ export class BadFacts extends Error {
 export type BadPart =
   /** `header`: which of the header fields, from 0 on. */
   | { readonly request: string; readonly header?: number }
-  /** `ways`: what can be assumed instead. None: nothing depends on it, whose value is then there. Absent: the name is wrong. */
+  /** `ways`: what can be assumed instead; empty if nothing depends on the assumption, whose `value` follows. Absent: the name is wrong. */
   | { readonly assume: string; readonly ways?: readonly Way[]; readonly value?: string };
 
 /** An assumption as it is written. */

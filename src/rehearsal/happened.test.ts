@@ -256,5 +256,9 @@ test("the question what would happen to such a request: what matters is open, wh
     [other?.request.url, other?.request.headers, other?.assume],
     ["http://a.test:8080/x?v=2", [["x-a", "1"]], {}],
   );
+  // A query may have question marks.
+  const asking = { request: { query: "next=/a?b=1" } };
+  const { question: both } = await explain(routes, PASSED, asking);
+  assert.equal(both?.request.url, "http://a.test:8080/x?next=/a?b=1&page=<redacted>");
   assert.equal((await explain(keys, { ...PASSED, method: "CONNECT" })).question, undefined, "not a whole request");
 });

@@ -84,13 +84,11 @@ function questionAbout(
   const named = (kind: "field" | "parameter"): string[] => [
     ...new Set(open.flatMap(({ supply }) => (supply?.kind === kind ? (supply.name ?? []) : []))),
   ];
-  const [, query] = written.url.split("?");
   const parameters = named("parameter").map((name) => `${encodeURIComponent(name)}=${REDACTED}`);
-  const search = [...(query === undefined ? [] : [query]), ...parameters].join("&");
-  const url = parameters.length === 0 ? written.url : `${written.url.replace(/\?.*/s, "")}?${search}`;
+  const url = parameters.reduce((all, each) => `${all}${all.includes("?") ? "&" : "?"}${each}`, written.url);
   // The URL has the host.
   const headers = [
-    ...written.headers.filter(([name]) => name !== "host"),
+    ...written.headers.filter(([name]) => name.toLowerCase() !== "host"),
     ...named("field").map((name) => [name, REDACTED] as const),
   ];
   // Without a credential, there is nothing to assume about it.

@@ -178,7 +178,7 @@ export class UnknownFacts implements Unknowns, UnknownValues {
     return isKnown ? undefined : this.decide(condition, fields.map(aboutField));
   };
 
-  /** Whether a condition on the address of a client is met that is not known. */
+  /** Whether a client meets a condition on its address; undefined if the address is known. */
   readonly assumedAddress = (condition: string): boolean | undefined => {
     if (this.#client?.address === false) return this.decide(condition, [SAMPLED_ADDRESS]);
     return this.#partly !== undefined && !this.#partly.source ? this.decide(condition, [aboutSource()]) : undefined;

@@ -48,7 +48,7 @@ export interface Observation {
   readonly whole: PartValue | undefined;
   /** All paths in the expression. Without whole maps of headers and bodies: they would be large, or secret. */
   readonly inputs: readonly InputValue[];
-  /** The parts that the evaluation reached, in source order. Those in loops have a value for each turn, and are in it. */
+  /** The parts that the evaluation reached, in source order. Parts in loops are in the turns. */
   readonly parts: readonly PartValue[];
 }
 

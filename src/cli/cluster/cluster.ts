@@ -54,9 +54,9 @@ export class Cluster implements AsyncDisposable {
   }
 
   /** Closes the ports that are forwarded to a pod, because it is gone. */
-  closeForwards({ metadata: { name, namespace } }: Pod): void {
-    for (const [forward, { metadata: of }] of this.#forwards) {
-      if (of.name !== name || of.namespace !== namespace) continue;
+  closeForwards({ metadata: { uid } }: Pod): void {
+    for (const [forward, { metadata }] of this.#forwards) {
+      if (metadata.uid !== uid) continue;
       forward.close();
       this.#forwards.delete(forward);
     }

@@ -5,6 +5,7 @@ import { PassThrough, Readable } from "node:stream";
 import { test } from "node:test";
 import { ofGateway, testCluster } from "../../../test/helpers/kube/tgctl.ts";
 import { serve } from "../fixtures/admin.ts";
+import { Cluster } from "./cluster.ts";
 import { openClusterProxies } from "./proxies.ts";
 
 test("the ports of a pod that is gone are closed, also if another one has its name; those of the others stay", async (t) => {
@@ -44,4 +45,24 @@ test("the ports of a pod that is gone are closed, also if another one has its na
   assert.deepEqual([await answers(renewed), await answers(kept)], [200, 200]);
   const [refused] = await once(connect(first ?? 0, "127.0.0.1"), "error");
   assert.equal(refused.code, "ECONNREFUSED");
+});
+
+test("closing the ports of a pod that is gone leaves those of the next pod with its name open", async (t) => {
+  const { kubeconfig } = await testCluster(t);
+  const options = { context: undefined, namespace: "shop", kubeconfig };
+  await using cluster = await Cluster.connect(options, { env: {} });
+  const [gone, next] = ["1", "2"].map((uid) => ({
+    apiVersion: "v1",
+    kind: "Pod" as const,
+    metadata: { name: "web-1", namespace: "shop", uid },
+    status: { phase: "Running" },
+  }));
+  assert.ok(gone !== undefined && next !== undefined);
+  const [former, present] = [await cluster.forward(gone, 80), await cluster.forward(next, 80)];
+  cluster.closeForwards(gone);
+  const [refused] = await once(connect(former.port, "127.0.0.1"), "error");
+  assert.equal(refused.code, "ECONNREFUSED");
+  const socket = connect(present.port, "127.0.0.1");
+  await once(socket, "connect");
+  socket.destroy();
 });

@@ -105,17 +105,19 @@ class ClusterProxies implements Proxies {
     const proxy = podProxy(this.#cluster, pod, this.#adminPort, this.#context.signal);
     this.#proxies.set(pod.metadata.name, { pod, proxy });
     // A pod that is not running yet is tried again.
-    proxy.catch(() => this.#proxies.delete(pod.metadata.name));
+    proxy.catch(() => {
+      if (this.#proxies.get(pod.metadata.name)?.proxy === proxy) this.#proxies.delete(pod.metadata.name);
+    });
     return proxy;
   }
 
-  /** Closes the forwarded ports of pods that are gone. A pod of a StatefulSet has the name of the one before it, but another uid. */
+  /** Closes the forwarded ports of pods that are gone. In a StatefulSet, the next pod has the same name and another uid. */
   #forgetAllBut(pods: readonly Pod[]): void {
     const present = new Set(pods.map(({ metadata }) => metadata.uid));
     for (const [name, { pod, proxy }] of this.#proxies) {
       if (present.has(pod.metadata.uid)) continue;
       this.#proxies.delete(name);
-      // One that is being opened is closed afterwards.
+      // A proxy that is being opened is closed afterwards.
       void proxy.finally(() => this.#cluster.closeForwards(pod)).catch(() => undefined);
     }
   }

@@ -7,7 +7,7 @@ import type { OfReplica } from "./replica.ts";
 
 /** What the proxies of a command answer to a question. */
 interface ReplicaAnswers<Answer> {
-  /** Of those that have answered, at least one. */
+  /** At least one. */
   readonly answers: readonly OfReplica<Answer>[];
   /** All of them. */
   readonly replicas: readonly Replica[];
@@ -16,7 +16,7 @@ interface ReplicaAnswers<Answer> {
 }
 
 /**
- * Asks all proxies of a command, and those of a cluster also which configuration they have: if it is not the same, standard error says so.
+ * Asks all proxies of a command. Standard error says when the proxies of a cluster have different configurations.
  * @throws CliError if none answers
  */
 export async function askReplicas<Answer>(

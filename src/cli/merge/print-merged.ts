@@ -9,17 +9,17 @@ import { MERGES, type MergedEndpoint } from "./merges.ts";
 
 interface MergedQuestion<Endpoint extends MergedEndpoint> {
   readonly endpoint: Endpoint;
-  /** What the merged answer is to fit. Default: nothing. */
+  /** The query of the merged answer. Default: empty. */
   readonly query?: URLSearchParams;
   readonly ask: (proxy: ProxyAdmin) => Promise<AdminAnswers[Endpoint]>;
-  /** One of those of `DUMP_OUTPUT_OPTION`. */
+  /** A value of `DUMP_OUTPUT_OPTION`. */
   readonly output: string;
   readonly table: (answer: AdminAnswers[Endpoint]) => string;
 }
 
 /**
- * Asks all proxies, and prints their answers as one; those of several replicas with the state of each in JSON and YAML (`Merged`).
- * @throws CliError also after printing, if a proxy has not answered: what is printed is not the whole then
+ * Asks all proxies, and prints their answers as one. JSON and YAML of several replicas have the state of each (`Merged`).
+ * @throws CliError if a proxy has not answered, after printing what the others know
  */
 export async function printMerged<Endpoint extends MergedEndpoint>(
   proxies: Proxies,

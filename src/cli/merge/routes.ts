@@ -23,8 +23,8 @@ const BY_TRAFFIC: { readonly [Each in Exclude<Order, "precedence" | "name">]: (r
 };
 
 /**
- * Which page to ask each replica for. Where traffic decides the order, that is the first 1,000 routes, so that their sums are known: of more
- * routes, those below the first 1,000 of a replica do not count. Otherwise it is the page that is wanted, so nothing is added.
+ * The page to ask each replica for. If traffic decides the order, it is the first 1,000 routes, so that their sums are known; further routes
+ * of a replica do not count. Otherwise it is the wanted page, so nothing is added.
  */
 export function pageOfReplica(sort: string | undefined): Pick<RoutesQuery, "page" | "limit"> {
   return orderOf(sort) === undefined ? {} : { page: 1, limit: MOST };

@@ -136,14 +136,14 @@ export function chooseTarget({ argument, options }: TargetWords, env: Context["e
   return (env.TGCTL_ADMIN ?? "") === "" && hasKubeconfig(env) ? "cluster" : "local";
 }
 
-/** The failures of all calls as one error, or what all of them say about the command line; undefined if there were none. */
+/** The failures of all calls as one error; a mistake in the command line, which all report, is reported once. Undefined if no call failed. */
 export function failureOf(outcomes: readonly Outcome<unknown>[]): CliError | undefined {
   const failures = outcomes.flatMap(({ name, pod, result }) =>
     result.status === "rejected" ? [{ name, pod, error: CliError.from(result.reason) }] : [],
   );
   const [first] = failures;
   if (first === undefined) return undefined;
-  // A mistake in the command line is not one of the pods, and each of them says the same about it.
+  // All pods report the same mistake in the command line.
   if (first.pod === undefined || failures.every(({ error }) => error.kind === "usage")) return first.error;
   const { why, hint } = first.error;
   return new CliError(

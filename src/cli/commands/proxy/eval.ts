@@ -17,7 +17,7 @@ export const evaluate = defineCommand({
   summary: "Evaluate an expression for a request, and show the value of every part of it",
   description: [
     'The proxy evaluates the CEL expression with the functions of its configuration in effect, for a request that is written as for tgctl explain, or for a recorded one (--id). Nothing is sent. What policies would set, such as jwt, can be assumed: --assume \'jwt={"sub":"alice"}\'.',
-    "In a cluster, all pods are asked, and the first answer counts: pods with the same configuration give the same.",
+    "In a cluster, all pods are asked, and the first answer counts: pods with the same configuration answer alike.",
     "Exits with 1 if the expression has no value, because it fails or depends on what is not known.",
   ],
   argument: {

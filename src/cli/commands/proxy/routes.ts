@@ -23,7 +23,7 @@ export const routes = defineCommand({
   name: "routes",
   summary: "Show the routes in the order in which they get requests, with their traffic and policies",
   description: [
-    "REQUESTS, ERRORS, P50, P99 and LATEST are those since the start of the gateway; `of 3: 17` are the requests of three routes, which metrics count together. In a cluster, the traffic of all pods is added up; of percentiles, the largest is shown. See docs/routes.md.",
+    "REQUESTS, ERRORS, P50, P99 and LATEST are those since the start of the gateway; `of 3: 17` are the requests of three routes, which metrics count together. In a cluster, traffic is the sum over all pods, and percentiles are the largest of any pod. See docs/routes.md.",
   ],
   argument: RESOURCE,
   options: {

@@ -1,3 +1,4 @@
+import { counted } from "../../../base/counted.ts";
 import { type Fields, fieldsOf } from "../../../base/fields.ts";
 import type { ControllerOptions, ProxySync } from "../../cluster/status.ts";
 import { DUMP_OUTPUT_OPTION, list, print, text } from "../../dump/dump.ts";
@@ -118,7 +119,7 @@ function warningLines({ count = 0, first }: Fields): string {
   if (count === 0) return "";
   const lines = list(first).map((each) => `  ${problemLine(fieldsOf(each))}\n`);
   const more = Number(count) - lines.length;
-  return `\n${text(count)} ${count === 1 ? "warning" : "warnings"}:\n${lines.join("")}${more > 0 ? `  and ${more} more, which tracegate check prints\n` : ""}`;
+  return `\n${counted(Number(count), "warning")}:\n${lines.join("")}${more > 0 ? `  and ${more} more, which tracegate check prints\n` : ""}`;
 }
 
 function errorLines(error: Fields): string {
