@@ -26,7 +26,7 @@ export const endpoints = z
   .min(1)
   .optional()
   .describe(
-    "A pool of equivalent servers, of which each request goes to one that is healthy (docs/load-balancing.md).",
+    "A pool of equivalent servers; each request goes to a healthy one (docs/load-balancing.md).",
   );
 
 /** How one of the endpoints is chosen. */
