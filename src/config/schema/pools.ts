@@ -23,7 +23,7 @@ export const endpoints = z
   .array(endpoint)
   .min(1)
   .optional()
-  .describe("A pool of equivalent servers. Each request goes to a healthy one (docs/load-balancing.md).");
+  .describe("A pool of equivalent servers; each request goes to a healthy one (docs/load-balancing.md).");
 
 /** How one of the endpoints is chosen. */
 export const poolLoadBalancer = z
