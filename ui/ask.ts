@@ -3,6 +3,7 @@ import { signal as stateOf } from "@preact/signals";
 import { TraceTextParser } from "../src/admin/client/sse.ts";
 import { type AdminAnswers, isAnswer, JSON_TYPE, PAGE_TOKEN_HEADER, queryOf } from "../src/admin/plane/answers.ts";
 import { type Replica, replicasOf } from "../src/admin/plane/replicas.ts";
+import { messageOf } from "../src/base/errors.ts";
 import { type Fields, fieldsOf, jsonOf } from "../src/base/fields.ts";
 import type { BadPart } from "../src/rehearsal/facts.ts";
 
@@ -18,6 +19,11 @@ export class AskError extends Error {
     this.passes = passes;
     this.about = about;
   }
+}
+
+/** What failed, where nothing asks again by itself. */
+export function lasting(error: unknown): AskError {
+  return new AskError(messageOf(error), false);
 }
 
 /** What to ask an endpoint. */

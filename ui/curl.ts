@@ -1,4 +1,5 @@
 /** Recorded requests as something to send again. */
+import { shellWord } from "../src/base/shell-word.ts";
 import type { RequestRecord } from "../src/recorder/records.ts";
 import { urlToSend } from "../src/report/recorded.ts";
 
@@ -10,10 +11,5 @@ export function curlOf(record: RequestRecord): string | undefined {
   const { method } = record;
   const url = urlToSend(record);
   if (method === undefined || url === undefined) return undefined;
-  return ["curl -i", ...(method === "GET" ? [] : [`-X ${quoted(method)}`]), quoted(url)].join(" ");
-}
-
-/** For a POSIX shell, where only a quote ends what a quote began. */
-function quoted(text: string): string {
-  return /^[\w./:@%+,-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`;
+  return ["curl -i", ...(method === "GET" ? [] : [`-X ${shellWord(method)}`]), shellWord(url)].join(" ");
 }

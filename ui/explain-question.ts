@@ -154,7 +154,7 @@ export function isWritten([name, value]: HeaderRow): boolean {
   return name.trim() !== "" || value.trim() !== "";
 }
 
-/** The URL with scheme, host and port of a listener; a host that fits it stays, and so do path and query. undefined: no client reaches it. */
+/** The URL at a listener: with its scheme, port and host, unless the host fits already. Path and query stay. undefined: no client reaches it. */
 export function urlAt({ protocol, hostname, address }: ListenerState, url: string): string | undefined {
   if (address === null) return undefined;
   const [, before = "", rest = ""] = /^(?:[a-z][a-z0-9+.-]*:\/\/)?([^/?#]*)(.*)$/is.exec(url) ?? [];

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { lackText } from "./lack-text.ts";
 
-test("what is not known is said with what to write into a form, without options of a command", () => {
+test("what is not known comes with what to write into a form, without options of a command", () => {
   for (const [supply, text] of [
     [{ kind: "field", name: "x-a" }, "it: write its value"],
     [{ kind: "parameter" }, "it: write them"],

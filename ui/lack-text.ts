@@ -1,6 +1,6 @@
 import type { Need, Supply } from "../src/cel/values/need.ts";
 
-/** Something that is not known, and what of a form supplies it: `the field x-a: write its value`. */
+/** Something that is not known, and what to write into a form: `the field x-a: write its value`. */
 export function lackText({ what, supply }: Need): string {
   const text: string | undefined = supply && fieldFor(supply);
   return text === undefined ? what : `${what}: ${text}`;

@@ -49,7 +49,7 @@ test("of a path that is not recorded as a whole, the beginning must be the same"
     assert.ok(chooses(expressionOf(record(fields)), "GET", "shop.example", "/reset/abc"));
 });
 
-test("the route is the same, and the path may be any if that is asked", () => {
+test("the next request must get the same route; on request, any path will do", () => {
   const { query } = placeOf(traceHash(record({ route: "shop/cart" })) ?? "");
   assert.equal(query.get("route"), "shop/cart");
   assert.equal(traceHash(record({ route: "shop/cart" }), true), "#/trace?route=shop%2Fcart");

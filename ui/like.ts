@@ -29,8 +29,8 @@ export function alikeText({ records, found, requests }: RecordAnswer, period: st
 }
 
 /**
- * The place of a trace of the next request like one: with its method, host and path, and to the same route. `anyPath`: only to the same route.
- * Undefined for connections and sessions, which no expression sees, and of `anyPath` for requests without a route.
+ * The place that traces the next request like a recorded one: with its method, host, path and route. With `anyPath`, only the route must be the
+ * same. Undefined for connections and sessions, which no expression sees; with `anyPath`, also for requests without a route.
  */
 export function traceHash(record: RequestRecord, anyPath = false): string | undefined {
   const { method, kind, route = "" } = record;

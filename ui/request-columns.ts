@@ -41,7 +41,7 @@ const COLUMNS: readonly Column[] = [
 
 /** The row is a link by this one, so it is always shown. */
 const ALWAYS = "url";
-/** Only where replicas are shown as one gateway: which of them had the request. */
+/** Which replica had the request; only where several are shown as one gateway. */
 const POD = "pod";
 const STORED = "tracegate.columns";
 

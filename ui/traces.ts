@@ -1,4 +1,6 @@
-/** Traces taken since the view was loaded. The page of a request shows its trace. */
+/** The latest traces that this page has taken. The page of a request shows its trace. */
+import type { RequestRecord } from "../src/recorder/records.ts";
+import { startTimeOf } from "../src/report/fields.ts";
 import type { Row } from "../src/report/rows.ts";
 import type { TraceBodies } from "./trace-bodies.ts";
 
@@ -8,8 +10,11 @@ export interface TakenTrace {
   readonly bodies: TraceBodies;
 }
 
-/** Most traces that are remembered; with their bodies, each may have megabytes. */
+/** Most traces that are remembered: with its bodies, each may have megabytes. */
 const MOST = 5;
+
+/** Milliseconds between the starts of a request in its trace and in its record. Clients may send one id with many requests, usually at longer intervals. */
+const TOLERANCE = 100;
 
 const taken = new Map<string, TakenTrace>();
 
@@ -29,7 +34,9 @@ export function remember(trace: TakenTrace): void {
   for (const oldest of taken.keys()) if (taken.size > MOST) taken.delete(oldest);
 }
 
-/** The trace of the request with this id; undefined if it has not been traced here. */
-export function traceOf(id: string | undefined): TakenTrace | undefined {
-  return id === undefined ? undefined : taken.get(id);
+/** The trace of a recorded request; undefined if it has not been traced here. */
+export function traceOf({ id = "", time }: Pick<RequestRecord, "id" | "time">): TakenTrace | undefined {
+  const trace = taken.get(id);
+  const started = Date.parse(startTimeOf(trace?.rows.map(({ event }) => event) ?? []));
+  return Math.abs(started - Date.parse(time)) <= TOLERANCE ? trace : undefined;
 }

@@ -1,15 +1,14 @@
 import { type ComponentChildren, Fragment, h, options } from "preact";
 import { escapeUnsafe } from "../src/base/terminal-text.ts";
 
-/** What Unicode reserves for scripts that are written from right to left, in an expression. */
+/** The letters of right-to-left scripts, as ranges of Unicode. */
 const LETTERS = String.raw`[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc\u{10800}-\u{10fff}\u{1e800}-\u{1efff}]+`;
-/** Words of such scripts. The group keeps them when a text is split. */
+/** Right-to-left words. The group keeps them when a text is split. */
 const RIGHT_TO_LEFT = new RegExp(`(${LETTERS}(?: +${LETTERS})*)`, "u");
 
 /**
- * Much of what is shown comes from clients, and often stands in the middle of a sentence. So on every page, characters that hide or reorder text
- * are shown as escapes, the same ones as on terminals, and words that are written from right to left are isolated: what stands beside them, such
- * as numbers and quotes, stays in its place.
+ * Clients wrote much of what pages show, often in the middle of a sentence. So every page shows characters that hide or reorder text as escapes,
+ * as terminals do, and isolates right-to-left words, which would otherwise move the numbers and quotes beside them.
  */
 export function showTextsSafely(): void {
   options.vnode = (vnode) => {
@@ -19,7 +18,7 @@ export function showTextsSafely(): void {
   };
 }
 
-/** `isolated`: by the element that has them. */
+/** `isolated`: the element around them isolates them. */
 function visible(children: ComponentChildren, isolated: boolean): ComponentChildren {
   if (Array.isArray(children)) return children.map((child) => visible(child, isolated));
   if (typeof children !== "string") return children;

@@ -1,6 +1,6 @@
 /**
  * The value of a header field as its sender meant it: messages hold each byte as one character (ISO 8859-1, as HTTP defines it), and what is
- * valid UTF-8 was meant as that. Other values stay as they are, also those that have been decoded already.
+ * valid UTF-8 was meant as UTF-8. Other values stay as they are, also decoded ones.
  */
 export function readableValue(value: string): string {
   if (!/[\u0080-\u00ff]/.test(value) || /[\u0100-\uffff]/.test(value)) return value;

@@ -133,7 +133,7 @@ export class Networks {
     this.#lists = { ipv4: new SortedNetworks(lists.ipv4), ipv6: new SortedNetworks(lists.ipv6) };
   }
 
-  /** The text of the widest network that contains the address of a peer; undefined = none does. A zone is ignored. */
+  /** The text of the widest network that contains the address of a peer; undefined = no network does. A zone is ignored. */
   find(peer: string): string | undefined {
     const groups = groupsOfAddress(peer);
     if (groups === undefined) return undefined;
@@ -155,7 +155,7 @@ export class Networks {
 
 /**
  * The addresses of a network from the first to the last. Each is a string of eight UTF-16 units, one for each group of an IPv6 address
- * (IPv4 is mapped to it): such strings are compared as numbers of 128 bits are, and take no objects.
+ * (IPv4 is mapped to it): such strings compare like numbers of 128 bits, without an object for each.
  */
 interface NamedRange {
   readonly first: string;
@@ -175,7 +175,7 @@ function rangeOf({ address, family, bits }: Network, text: string): NamedRange {
   };
 }
 
-/** Networks of one family in their order. Two networks are apart or one contains the other, so those inside of others are left out. */
+/** Networks of one family in order. Two networks are apart or one contains the other; networks inside of others are left out. */
 class SortedNetworks {
   readonly #ranges: readonly NamedRange[];
 

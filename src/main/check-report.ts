@@ -163,7 +163,6 @@ function failureLines({ given, differences, why }: Failure, open: readonly strin
   return condition.length === 0 ? lines : [`if ${condition.join(", ")}:`, ...lines.map((line) => `    ${line}`)];
 }
 
-/** How a case assumes something: `{extAuthz: allow}`, or what else is possible. */
 /** What to write in a case so that something becomes known. */
 function inCase(supply: Supply): string {
   switch (supply.kind) {
@@ -186,6 +185,7 @@ function inCase(supply: Supply): string {
   }
 }
 
+/** How a case assumes something: `{extAuthz: allow}`, or what else is possible. */
 function waysOf(name: string, values: readonly unknown[]): string {
   const what = withoutPlace(name);
   const ways = isAssumption(what) && what !== "backend" ? ASSUMPTIONS[what].values : values.map(textOf);

@@ -68,7 +68,7 @@ test("the configuration at startup is released when another one is in effect", a
   assert.equal(f.start.deref(), undefined);
 });
 
-test("the status lists the warnings about the configuration in effect, as many as people read", async (t: TestContext) => {
+test("the status counts the warnings about the configuration in effect, and lists the first 50", async (t: TestContext) => {
   const route = "  - policies: { apiKey: { keys: [{ key: abc }] } }\n    backends: [{ host: '127.0.0.1:1' }]\n";
   const f = await follower(t, () => {}, `gateways: { default: { port: 0 } }\nroutes:\n${route.repeat(60)}`);
   const { count = 0, first = [] } = f.follower.status.warnings ?? {};

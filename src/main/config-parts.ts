@@ -50,8 +50,9 @@ export async function configParts(
   { search = "", policy, at, page, limit }: ConfigPartsQuery & { readonly limit: number },
 ): Promise<ConfigPartsAnswer> {
   const all = [...partsOf(source)];
-  const having = policy === undefined ? all : all.filter((part) => hasPolicy(part, policy));
-  const found = search === "" ? having : await searched(having, search.toLowerCase());
+  const having = policy === undefined ? all : await filtered(all, (part) => hasPolicy(part, policy));
+  const text = search.toLowerCase();
+  const found = text === "" ? having : await filtered(having, (part) => hasText(part, text));
   const chosen = at === undefined ? undefined : partAt(all, at, source.locate);
   const index = chosen === undefined ? -1 : found.indexOf(chosen);
   const shown = page ?? (index === -1 ? 1 : Math.floor(index / limit) + 1);
@@ -73,12 +74,15 @@ function hasPolicy({ policies = [] }: Part, kind: string): boolean {
   return policies.some((set) => kindsOf(set).some((each) => writtenKind(each) === kind));
 }
 
-async function searched(parts: readonly Part[], text: string): Promise<Part[]> {
+function hasText(part: Part, text: string): boolean {
+  return `${part.kind} ${part.name} ${JSON.stringify(redactAll(part.dump()))}`.toLowerCase().includes(text);
+}
+
+async function filtered(parts: readonly Part[], fits: (part: Part) => boolean): Promise<Part[]> {
   const found: Part[] = [];
   for (const [index, part] of parts.entries()) {
     if (index % BATCH === BATCH - 1) await nextTurn();
-    if (`${part.kind} ${part.name} ${JSON.stringify(redactAll(part.dump()))}`.toLowerCase().includes(text))
-      found.push(part);
+    if (fits(part)) found.push(part);
   }
   return found;
 }

@@ -85,7 +85,7 @@ export const REQUEST_ORDER = {
 
 /** Response policies run route, then backend, then gateway; also for errors and the gateway's own responses. */
 export const RESPONSE_ORDER = {
-  // transformation → extProc, and the pages of what they have left
+  // transformation → extProc; pages last, because both can change the status and the body
   gateway: ["transformations", "extProc", "errorPages"],
   // Configured headers first: transformations and the external processor see them.
   route: [
@@ -93,7 +93,7 @@ export const RESPONSE_ORDER = {
     "buffer",
     "transformations",
     "extProc",
-    // After all that can change the status or the body.
+    // After everything that can change the status or the body.
     "errorPages",
     // Last: no change of Set-Cookie above drops the session's.
     "sessionPersistence",

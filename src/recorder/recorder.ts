@@ -236,7 +236,7 @@ export function isFailure({ reason, status, grpcStatus }: SlotFields): boolean {
 }
 
 /**
- * Whether a gRPC call failed by its own status, whatever that of HTTP: the server failed, or the gateway itself has ended the call. `reason`:
+ * Whether the gRPC status of a call means a failure, whatever its HTTP status: the server failed, or the gateway itself ended the call. `reason`:
  * its number.
  */
 export function isFailedCall(reason: number, grpcStatus: number): boolean {

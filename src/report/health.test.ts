@@ -12,7 +12,7 @@ test("an endpoint that gets no requests says why", () => {
   assert.equal(whyText({ state: "healthy", check: {} }), "");
 });
 
-test("a state that only some replicas see is that at them", () => {
+test("a state that only some replicas see has their names", () => {
   assert.equal(stateText({ state: "healthy" }), "healthy");
   assert.equal(stateText({ state: "evicted", stateAt: ["web-1", "web-3"] }), "evicted at web-1, web-3");
 });

@@ -11,7 +11,7 @@ interface EndpointHealth {
   readonly backup?: boolean;
 }
 
-/** The state of an endpoint, and the replicas that see it if others see another one: `evicted at web-1`. */
+/** The state of an endpoint; if replicas disagree, with those that see it: `evicted at web-1`. */
 export function stateText({
   state,
   stateAt,

@@ -6,6 +6,12 @@ import { hintText, lackText } from "./supply-text.ts";
 test("what is not known has the options that supply it, as a shell takes them", () => {
   const said = (supply: Supply) => lackText({ what: "it", supply });
   assert.equal(said({ kind: "field", name: "x-a" }), "not known: it; write -H 'x-a: …' with its value");
+  assert.equal(said({ kind: "field", name: "it's" }), "not known: it; write -H 'it'\\''s: …' with its value");
+  assert.equal(said({ kind: "parameter", name: "a&b" }), "not known: it; write --url-query 'a&b'=… with its value");
+  assert.equal(
+    said({ kind: "assumption", name: "jwt", examples: [`{"sub":"o'brien"}`] }),
+    `not known: it; write --assume 'jwt={"sub":"o'\\''brien"}'`,
+  );
   assert.equal(said({ kind: "field" }), "not known: it; write -H 'name: value' for each");
   assert.equal(said({ kind: "parameter", name: "page" }), "not known: it; write --url-query page=… with its value");
   assert.equal(

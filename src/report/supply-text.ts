@@ -1,4 +1,5 @@
 /** What makes something known, in the words of a command line. */
+import { shellWord } from "../base/shell-word.ts";
 import type { Supply } from "../cel/index.ts";
 import { alternatives } from "../rehearsal/assumptions.ts";
 import type { BadPart, Way } from "../rehearsal/facts.ts";
@@ -15,11 +16,11 @@ function optionsFor(supply: Supply): string {
     case "field":
       return supply.name === undefined
         ? "write -H 'name: value' for each"
-        : `write -H '${supply.name}: …' with its value`;
+        : `write -H ${shellWord(`${supply.name}: …`)} with its value`;
     case "parameter":
       return supply.name === undefined
         ? "write --url-query name=value for each parameter"
-        : `write --url-query ${supply.name}=… with its value`;
+        : `write --url-query ${shellWord(supply.name)}=… with its value`;
     case "url":
       return "write the URL with them";
     case "body":
@@ -44,15 +45,13 @@ export function hintText<Hint extends string | undefined>(hint: Hint, about: Bad
   if (about === undefined || !("assume" in about) || about.ways === undefined) return hint;
   const { assume: name, value = "", ways } = about;
   if (ways.length > 0) return assume(ways);
-  return `leave out --assume ${quoted([name, value])}, or check which route the request gets`;
+  return `leave out --assume ${wordOf([name, value])}, or check which route the request gets`;
 }
 
 function assume(ways: readonly Way[]): string {
-  return `write --assume ${alternatives(ways.map(quoted))}`;
+  return `write --assume ${alternatives(ways.map(wordOf))}`;
 }
 
-/** As a shell takes it. */
-function quoted(way: Way): string {
-  const text = way.join("=");
-  return /^[\w=.:@/#-]+$/.test(text) ? text : `'${text}'`;
+function wordOf(way: Way): string {
+  return shellWord(way.join("="));
 }

@@ -2,7 +2,7 @@ import type { ExpressionResult, Severity, TraceMessage } from "./events.ts";
 import { isCalled } from "./route-names.ts";
 import { type PostedEvent, type TraceOptions, Tracer, type TraceSink } from "./tracer.ts";
 
-/** The watcher that the request may be for. */
+/** The watcher that may get the request. */
 interface Claim {
   /** The route that the watcher waits for, as in `isCalled`. */
   readonly route: string;
@@ -10,13 +10,13 @@ interface Claim {
   readonly take: () => boolean;
   /** Carries an event to its reader; undefined ends the trace. */
   readonly send: (event: PostedEvent | undefined) => void;
-  /** It is known whether the request is the one. */
+  /** Called once the watcher has the request, or will not get it. */
   readonly onDecided: () => void;
 }
 
 /**
- * The events of a request that may be the one that a watcher waits for: they are held until its route is known. Then they go to the watcher's reader, as
- * all that follow, or are dropped.
+ * Holds the events of a request until its route is known. If a watcher waits for that route, its reader gets them and all later ones; otherwise
+ * they are dropped.
  */
 export class HeldTrace implements TraceSink {
   readonly snapshots = true;
@@ -31,7 +31,7 @@ export class HeldTrace implements TraceSink {
     this.#tracer = new Tracer(options, start, (event) => this.#post(event));
   }
 
-  /** Why other routes were not chosen takes long to find out, so only the request that is traced says it. */
+  /** Finding out why other routes were not chosen takes long, so only the request that is traced says it. */
   get options(): TraceOptions {
     const { options } = this.#tracer;
     return this.#state === "taken" ? options : { ...options, candidates: false };

@@ -39,8 +39,8 @@ export interface TraceSink {
   /** `scope`: the callouts that the event belongs to, outermost first. */
   emit(severity: Severity, message: TraceMessage, eventStart?: number | null, scope?: readonly string[]): void;
   /**
-   * A route was chosen, by its label; before the event that says why. A route group may choose another one after it. undefined: no further route
-   * follows.
+   * A route was chosen; called with its label before the event that says why. A route group may choose another one after it. undefined: no more
+   * routes follow.
    */
   routed?(label: string | undefined): void;
   /** No events of the request follow. */

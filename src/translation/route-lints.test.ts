@@ -114,6 +114,9 @@ test("authentication that a broader route bypasses", () => {
   assert.deepEqual(found([secured(routeOf("admin", [], "~ /admin/.*")), exact, all]), []);
   // Another expression takes what is left, or the open route sends requests nowhere.
   assert.deepEqual(found([secured(routeOf("admin", [], get)), secured(routeOf("any", [], "~ /adm.*")), all]), []);
+  const pool = [{ ...on(1), target: { type: "pool", key: "/app" } }] as Route["backends"];
+  const pooled = [secured(routeOf("admin", [], get)), all].map((route) => ({ ...route, backends: pool }));
+  assert.deepEqual(found(pooled), [bypassed], "by a pool");
   const redirect = { requestRedirect: { path: { full: "/login" } } } as unknown as Route["policies"];
   assert.deepEqual(found([secured(routeOf("admin", [], get)), { ...all, backends: [], policies: redirect }]), []);
 });

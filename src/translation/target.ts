@@ -68,7 +68,7 @@ export function translateTarget(input: TargetInput, path: Path, context: TargetC
   return expression === undefined ? { type: "dynamic" } : { type: "dynamic", expression };
 }
 
-/** The address of the field `host` of the object at `path`. undefined: there is a problem, which has been reported. */
+/** The address of the field `host` of the object at `path`. undefined: it is invalid, and has been reported. */
 export function translateHost(host: string, path: Path, { hosts, report }: TargetContext): HostTarget | undefined {
   const parsed = parseHost(host);
   const refused = parsed?.type === "static" ? hosts?.(parsed.host) : undefined;

@@ -21,7 +21,7 @@ export class EndpointHealth {
     this.#workers = workers;
   }
 
-  /** What is in effect now, whichever worker has found it out. */
+  /** What is in effect now, whichever worker found it. */
   get notices(): { readonly evictions: readonly EvictionNotice[]; readonly healths: readonly HealthNotice[] } {
     return { evictions: this.#evictions.current(performance.now()), healths: [...this.#healths.values()] };
   }

@@ -1,6 +1,6 @@
 import { type Signal, useSignal } from "@preact/signals";
 import type { TargetedEvent, VNode } from "preact";
-import { useEffect, useRef } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
 import type { ListenerState } from "../../src/admin/plane/answers.ts";
 import { counted } from "../../src/base/counted.ts";
 import { CONDITION } from "../../src/rehearsal/condition.ts";
@@ -131,8 +131,8 @@ function Form({ draft, problem, put }: FormProps): VNode {
     const element = form.current?.elements.namedItem("url");
     return element instanceof HTMLInputElement ? element : undefined;
   };
-  // What is typed and not asked stays until the address names another request.
-  useEffect(() => {
+  // What is typed and not asked stays until the address names another request. Before the frame is drawn: a problem is shown at these rows.
+  useLayoutEffect(() => {
     headers.value = draft.headers;
     if (url()?.value.trim() !== draft.url) listener.value = "";
     for (const name of FIELDS) {
@@ -227,7 +227,7 @@ function Form({ draft, problem, put }: FormProps): VNode {
 }
 
 interface ListenersProps {
-  /** The key of the listener that the URL is made for; empty: none. */
+  /** The key of the listener that the URL was written for; empty: none. */
   readonly chosen: string;
   readonly choose: (listener: ListenerState) => void;
 }

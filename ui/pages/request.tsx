@@ -38,7 +38,7 @@ export function Request({ rest: id }: PageProps): VNode {
     );
   const { record, outcomes, generation, alike = 1, omitted = 0 } = answer ?? { outcomes: [], generation: null };
   if (record === undefined) return <h1 aria-busy="true">Request {id}</h1>;
-  const trace = traceOf(record.id);
+  const trace = traceOf(record);
   return (
     <article>
       <Headline record={record} canAsk={answer?.question !== undefined} isTraced={trace !== undefined} />
@@ -73,9 +73,9 @@ export function Request({ rest: id }: PageProps): VNode {
 
 interface HeadlineProps {
   readonly record: RequestRecord;
-  /** It can be asked what would happen to such a request. */
+  /** The gateway can say what would happen to such a request. */
   readonly canAsk: boolean;
-  /** Its trace is shown, which can be saved with more than a record has. */
+  /** The page shows its trace, and can save that, which has more than a record. */
   readonly isTraced: boolean;
 }
 

@@ -2,7 +2,7 @@ import { useSignal } from "@preact/signals";
 import type { VNode } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 import { type Row, rowOf } from "../../src/report/rows.ts";
-import { AskError, openTrace } from "../ask.ts";
+import { type AskError, lasting, openTrace } from "../ask.ts";
 import type { PageProps } from "../page.ts";
 import { ExpressionField } from "../parts/expression-field.tsx";
 import { Problem } from "../parts/problem.tsx";
@@ -24,7 +24,7 @@ interface Tracing {
   readonly problem?: AskError;
 }
 
-/** Which request to trace: for which the expression is true, and for which the route is chosen; empty: any. */
+/** Which request to trace: the expression must be true for it, and it must get the route. Empty: any. */
 interface Filter {
   readonly expression: string;
   readonly route: string;
@@ -146,9 +146,7 @@ async function trace(filter: Filter, signal: AbortSignal, show: (tracing: Tracin
     remember(now);
   } catch (error) {
     if (signal.aborted) return;
-    // Nothing asks again by itself.
-    const text = error instanceof Error ? error.message : String(error);
-    change({ state: "stopped", problem: new AskError(text, false) });
+    change({ state: "stopped", problem: lasting(error) });
   }
 }
 

@@ -13,10 +13,10 @@ interface HeaderRowsProps {
 
 const PROBLEM = "header-problem";
 
-/** Header fields, a row each. Lines of `name: value` that are pasted into a name become rows. */
+/** Header fields, a row each. Pasting lines of `name: value` into a name makes rows of them. */
 export function HeaderRows({ rows, change, problem }: HeaderRowsProps): VNode {
   const set = useRef<HTMLFieldSetElement>(null);
-  /** The last such element gets the focus once the rows are shown that a click has made. */
+  /** After a click has changed the rows, the last such element gets the focus. */
   const next = useRef<".name" | ".add" | undefined>(undefined);
   useEffect(() => {
     if (next.current !== undefined)

@@ -3,7 +3,7 @@ import type { VNode } from "preact";
 import type { LogLevels as Levels } from "../../src/admin/plane/log-levels.ts";
 import { LOG_LEVELS } from "../../src/base/log-filter.ts";
 import { useAnswer } from "../answer.ts";
-import { AskError, ask } from "../ask.ts";
+import { type AskError, ask, lasting } from "../ask.ts";
 import { Labeled } from "./labeled.tsx";
 import { Problem } from "./problem.tsx";
 
@@ -17,8 +17,7 @@ export function LogLevels(): VNode {
       changed.value = await ask("/logging", { query, changes: true });
       refused.value = undefined;
     } catch (error) {
-      // Nothing asks again by itself.
-      refused.value = new AskError(error instanceof Error ? error.message : String(error), false);
+      refused.value = lasting(error);
     }
   };
   const { filters = [], level = null, modules = [] } = changed.value ?? answer ?? {};
@@ -54,7 +53,7 @@ interface LevelProps {
   readonly name: string;
   /** null: replicas have different ones. */
   readonly level: Levels["level"];
-  /** It is that of another module or of all. */
+  /** The module has no level of its own. */
   readonly inherited?: boolean;
   readonly choose: (level: string) => Promise<void>;
 }

@@ -4,7 +4,7 @@ import type { ProbeAnswer } from "../../src/admin/plane/backends.ts";
 import { counted } from "../../src/base/counted.ts";
 import { foundText, NOTHING_PROBED, notProbed, sentText } from "../../src/report/health.ts";
 import { durationText } from "../../src/report/recorded.ts";
-import { AskError, ask } from "../ask.ts";
+import { type AskError, ask, lasting } from "../ask.ts";
 import { Problem } from "./problem.tsx";
 import { Table } from "./table.tsx";
 
@@ -19,8 +19,7 @@ export function ProbeNow({ backend }: { readonly backend: string }): VNode {
     try {
       answer.value = await ask("/probe/", { rest: backend, changes: true });
     } catch (error) {
-      // Nothing asks again by itself.
-      problem.value = new AskError(error instanceof Error ? error.message : String(error), false);
+      problem.value = lasting(error);
     }
     busy.value = false;
   };

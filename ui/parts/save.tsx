@@ -1,7 +1,7 @@
 import { useSignal } from "@preact/signals";
-import type { VNode } from "preact";
+import { Fragment, type VNode } from "preact";
 import { EXPORT_FILES, type ExportFile } from "../../src/report/export/formats.ts";
-import { AskError, ask } from "../ask.ts";
+import { type AskError, ask, lasting } from "../ask.ts";
 import { Problem } from "./problem.tsx";
 
 /** What to save: a request by its id, or the events of a trace. */
@@ -16,18 +16,17 @@ export function SaveAs({ what }: { readonly what: Exported }): VNode {
       const { name, text } = await ask("/export", { query: { format }, body: what });
       download(name, [text]);
     } catch (error) {
-      // Nothing asks again by itself.
-      problem.value = new AskError(error instanceof Error ? error.message : String(error), false);
+      problem.value = lasting(error);
     }
   };
   return (
     <>
       {EXPORT_FILES.map((format) => (
-        <>
-          <button key={format} type="button" onClick={() => void save(format)}>
+        <Fragment key={format}>
+          <button type="button" onClick={() => void save(format)}>
             Save as {format.toUpperCase()}
           </button>{" "}
-        </>
+        </Fragment>
       ))}
       <Problem problem={problem.value} />
     </>

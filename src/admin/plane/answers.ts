@@ -26,7 +26,7 @@ export interface AdminAnswers {
   readonly "/expression": Evaluation;
   readonly "/expression/names": Catalog;
   readonly "/impact": GatewayImpact;
-  /** Other clients than programs get a line of text. */
+  /** For programs that ask for JSON; others get a line of text. */
   readonly "/logging": LogLevels;
   readonly "/overview": Overview;
   /** What the server's own page shows to change something. */
@@ -74,7 +74,7 @@ export interface Overview {
 }
 
 interface OverviewWorker extends WorkerState {
-  /** Of the replica, where those of several are shown. */
+  /** The replica that it belongs to, where `tgctl` shows several as one gateway. */
   readonly pod?: string;
 }
 

@@ -53,7 +53,7 @@ export interface ProbeAnswer {
   readonly probes: readonly EndpointProbe[];
 }
 
-/** A probe of an endpoint, which may come back differently from another replica. */
+/** A probe of an endpoint; from another replica, its result may differ. */
 interface EndpointProbe extends ProbeResult {
   /** Where `tgctl ui` merges the answers of replicas: the pod that probed. */
   readonly pod?: string;
@@ -111,7 +111,7 @@ export interface EndpointView {
   readonly consecutiveFailures: number;
   /** Share of requests among the endpoints that are equally near, in relation to theirs. */
   readonly weight: number;
-  /** It gets requests only while no endpoint without this takes any. Absent: false. */
+  /** It gets requests only while no endpoint that is not a backup takes any. Absent: false. */
   readonly backup?: true;
   /** Only of services. */
   readonly workload?: {

@@ -4,7 +4,7 @@ import type { Origin } from "../../base/origin.ts";
 export interface ConfigPartsQuery {
   /** Text in a part, in upper or lower case. What is redacted is not found. */
   readonly search?: string | undefined;
-  /** A kind of policy, such as `extAuthz`: only parts where one is in effect, also if it is written elsewhere or in shadow. */
+  /** A kind of policy, such as `extAuthz`: only parts where such a policy is in effect, also in shadow, wherever it is written. */
   readonly policy?: string | undefined;
   /** A part to show: its key, its origin or that of something in it, or a line of the file such as `gateway.yaml:31`. */
   readonly at?: string | undefined;

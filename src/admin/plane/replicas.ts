@@ -1,7 +1,7 @@
-/** The replicas whose answers `tgctl` has made one of, as it and the web view show them. */
+/** Replicas whose answers `tgctl` merges into one; it and the web view show them. */
 import type { ConfigStatus } from "./config-status.ts";
 
-/** What `tgctl` adds to an answer that it has made of those of replicas. */
+/** What `tgctl` adds to an answer that it has merged from those of replicas. */
 export interface Merged {
   readonly replicas: readonly Replica[];
 }
@@ -30,12 +30,12 @@ export function replicaOf(name: string, problem: string | undefined, status: Con
   };
 }
 
-/** The replicas that have made an answer; none: it is that of one gateway. */
+/** The replicas that an answer was merged from; empty if it comes from one gateway. */
 export function replicasOf(answer: object): readonly Replica[] {
   return "replicas" in answer && Array.isArray(answer.replicas) ? answer.replicas : [];
 }
 
-/** Who has which configuration, in a sentence; undefined if all have the same, as far as that is known. */
+/** A sentence that says which replica has which configuration; undefined unless some are known to differ. */
 export function differenceText(replicas: readonly Replica[]): string | undefined {
   const known = replicas.flatMap(({ name, configuration }) => (configuration ? [{ name, ...configuration }] : []));
   const groups = [...Map.groupBy(known, ({ hash }) => hash).values()];

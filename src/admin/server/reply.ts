@@ -11,7 +11,7 @@ export interface PlainReply {
   readonly after?: () => void;
 }
 
-/** A value to send as JSON: indented for people, compact for programs, which ask for `application/json`. */
+/** A value to send as JSON: compact for programs, which ask for `application/json`, and indented for people. */
 interface Json {
   readonly json: unknown;
 }
@@ -32,7 +32,7 @@ export function jsonReply(json: unknown): PlainReply {
   return { status: 200, type: JSON_TYPE, body: { json } };
 }
 
-/** What is sent of a body, to a client with this `Accept`. */
+/** A body as a client with this `Accept` gets it. */
 export function sentBody(body: PlainReply["body"], accept = ""): string | Uint8Array {
   if (typeof body === "string" || body instanceof Uint8Array) return body;
   return accept === JSON_TYPE ? JSON.stringify(body.json) : `${JSON.stringify(body.json, null, 2)}\n`;

@@ -6,7 +6,7 @@ import { isSecret, type Problem, type Related } from "../../translation/problems
 import { type Expanded, expandEnv } from "./env.ts";
 import { readPlainYaml } from "./plain-yaml.ts";
 import { DocumentPositions, Lines, PlainPositions, type Positions } from "./positions.ts";
-import { mayHoldSecret } from "./secret-lines.ts";
+import { linesWithoutSecrets, mayHoldSecret } from "./secret-lines.ts";
 import { aliasProblem, syntaxProblems, unusableKeys } from "./yaml-errors.ts";
 
 /** Values from the environment that are at least this long are named instead of shown. */
@@ -16,6 +16,8 @@ const MAX_ALIASES = 10_000;
 /** `__proto__`, also where a quoted key spells an underscore as `\x5f`. */
 const PROTO = /__proto__|\\[xuU]0*5f/;
 const MAX_SOURCE = 200;
+/** The configuration may list more names of secret headers, but it has errors. */
+const NO_NAMES: ReadonlySet<string> = new Set();
 
 type Position = { readonly line: number; readonly column: number };
 
@@ -38,6 +40,8 @@ export class ConfigDocument {
    */
   readonly #isPublic: boolean;
   #lines: Lines | undefined;
+  /** The lines without secrets: a value may be one because of the name in the line before it. */
+  #shown: readonly string[] | undefined;
   #positions: Positions | undefined;
 
   /** Unset variables and syntax errors are in `diagnostics` afterwards. */
@@ -127,6 +131,7 @@ export class ConfigDocument {
     showSource: boolean,
   ): void {
     this.#lines ??= new Lines(this.#text);
+    this.#shown ??= linesWithoutSecrets(this.#text.replaceAll("\r\n", "\n"), NO_NAMES);
     const { line, column } = this.#lines.place(offset);
     const source = this.#lines.line(line);
     this.diagnostics.push({
@@ -145,7 +150,7 @@ export class ConfigDocument {
       ...(showSource &&
         column <= MAX_SOURCE &&
         !mayHoldSecret(source) &&
-        redactUrls(source) === source && { source: source.slice(0, MAX_SOURCE) }),
+        this.#shown[line - 1] === source && { source: source.slice(0, MAX_SOURCE) }),
     });
   }
 

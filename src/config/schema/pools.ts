@@ -14,9 +14,7 @@ const endpoint = z
     backup: z
       .boolean()
       .default(false)
-      .describe(
-        "Gets requests only while no endpoint without `backup` takes any: they are evicted, unhealthy or full.",
-      ),
+      .describe("Gets requests only while all endpoints without `backup` are evicted, unhealthy or full."),
   })
   .meta({ id: "PoolEndpoint", description: "One server of a pool." });
 
@@ -25,9 +23,7 @@ export const endpoints = z
   .array(endpoint)
   .min(1)
   .optional()
-  .describe(
-    "A pool of equivalent servers, of which each request goes to one that is healthy (docs/load-balancing.md).",
-  );
+  .describe("A pool of equivalent servers; each request goes to a healthy one (docs/load-balancing.md).");
 
 /** How one of the endpoints is chosen. */
 export const poolLoadBalancer = z

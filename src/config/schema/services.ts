@@ -22,7 +22,7 @@ export const algorithm = z
 export const slowStart = duration
   .optional()
   .describe(
-    "Time such as `30s` in which the share of an endpoint that is new or has recovered grows from nothing to its full size, so that it can fill its caches. While no endpoint is older, none is held back; requests with a value of `sessionAffinity` are not. Default: the full share at once.",
+    "Time such as `30s` in which the share of an endpoint that is new or has recovered grows from nothing to its full size, so that it can fill its caches. No endpoint is held back while all are new, nor for requests with a value of `sessionAffinity`. Default: the full share at once.",
   );
 
 export const service = z

@@ -15,7 +15,7 @@ export interface PoolOrTarget extends TargetInput {
   readonly loadBalancer?: PoolLoadBalancerInput | undefined;
 }
 
-/** The target of a backend with this key, whose endpoints are added to those of the configuration if it has some. */
+/** The target of the backend with this key. If it is a pool, its endpoints are added to those of the configuration. */
 export function translateBackendTarget(input: PoolOrTarget, key: string, path: Path, context: Context): Target {
   const { endpoints, loadBalancer } = input;
   if (endpoints === undefined) {
@@ -53,7 +53,7 @@ export function translateBackendTarget(input: PoolOrTarget, key: string, path: P
   return { type: "pool", key };
 }
 
-/** undefined if its address is invalid, which is reported. */
+/** undefined: the address is invalid, and has been reported. */
 function translateEndpoint(
   { host, weight, backup }: PoolEndpointInput,
   pool: string,

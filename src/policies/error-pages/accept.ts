@@ -5,8 +5,8 @@ import type { HeaderList } from "../../http/message/message.ts";
 const WEIGHT = /^q=(0(?:\.\d{0,3})?|1(?:\.0{0,3})?)$/i;
 
 /**
- * The one of `offered` that the client weighs most; among equals one that it names before one that only a wildcard covers, then the
- * first. undefined = it accepts none of them. Without the field, or with an empty one, it accepts everything.
+ * The type that the client weighs most. Among equals, one that it names beats one that only a wildcard covers, and then the first wins.
+ * undefined = it accepts no offered type. Without the field, or with an empty one, it accepts everything.
  */
 export function preferred<Type extends string>(headers: HeaderList, offered: readonly Type[]): Type | undefined {
   const ranges = rangesOf(headers);

@@ -131,7 +131,7 @@ function statusesOf(written: ErrorPages[number]["statuses"]): ReadonlySet<number
   return new Set(written.flatMap((each) => (typeof each === "number" ? each : hundred(each === "4xx" ? 400 : 500))));
 }
 
-/** Puts the page in place of the body, if there is one for this response. */
+/** Replaces the body by the page for this response, if there is one. */
 function replace(pages: readonly Page[], context: PolicyContext, response: HttpResponse): void {
   const { request, trace, responseSource: source } = context;
   const { status, headers } = response;

@@ -16,7 +16,7 @@ const entry = z
       .enum(["gateway", "backend", "both"])
       .default("gateway")
       .describe(
-        "Whose responses get the page: those that the gateway makes itself (default), those of backends, or both. Bodies that a policy or the service that it calls has written are kept.",
+        "Whose responses get the page: the gateway's own (default), responses of backends, or both. Bodies from a policy or from the service that it calls are kept.",
       ),
     html: localSource("the page as HTML")
       .optional()
@@ -33,13 +33,13 @@ export const schema = z
   .array(entry)
   .min(1)
   .describe(
-    "Replaces the bodies of error responses by pages. The first entry applies that has the status and a form that the client accepts (`Accept`); of forms that it likes equally, `html` comes before `json`, and `json` before `text`. Status and header fields stay, except those that describe the replaced body. In a page, `{{ expression }}` inserts the value of CEL over the response, or nothing if it fails. gRPC responses are never replaced, nor those whose head has been sent. Entries of a route are tried before those of its listener and gateway. Only policies of the gateway phase see requests without a route.",
+    "Replaces the bodies of error responses by pages. The first entry with the status and a form that the client accepts (`Accept`) applies; of forms that it accepts equally, `html` comes before `json`, and `json` before `text`. Status and header fields stay, except fields about the replaced body. In a page, `{{ expression }}` inserts the value of CEL over the response, or nothing if it fails. gRPC responses, and responses whose head has been sent, are never replaced. Entries of a route are tried before those of its listener and gateway. Only policies of the gateway phase see requests without a route.",
   );
 
 export type ErrorPages = ConfigOf<typeof schema>;
 export type Form = (typeof FORMS)[number];
 
-/** Reads the pages. A page is absent if its file could not be read, which has been reported. */
+/** Reads the pages. A file that cannot be read is reported, and its page is absent. */
 export function resolve(written: z.output<typeof schema>, resolver: Resolver): ErrorPages {
   return written.map(({ html, json, text, ...others }, i) => {
     const read = (form: Form, source: typeof html): string | undefined =>

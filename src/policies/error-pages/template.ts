@@ -1,4 +1,4 @@
-/** Texts with `{{ expression }}`. What is inserted is written for the kind of the text, so that no value of a request becomes markup. */
+/** Texts with `{{ expression }}`. Inserted values are escaped for the form of the text, so that no value of a client becomes markup. */
 import { messageOf } from "../../base/errors.ts";
 import { escapeHtml } from "../../base/markup.ts";
 import {
@@ -16,7 +16,7 @@ import type { Form } from "./schema.ts";
 const OPEN = "{{";
 const CLOSE = "}}";
 
-/** How a value stands in a page; undefined = the expression has failed. */
+/** How a page shows a value; undefined = the expression has failed. */
 const WRITERS: Readonly<Record<Form, (value: CelValue | undefined) => string>> = {
   html: (value) => escapeHtml(textOf(value)),
   json: (value) => JSON.stringify(value === undefined ? null : toJson(value)),
@@ -26,7 +26,7 @@ const WRITERS: Readonly<Record<Form, (value: CelValue | undefined) => string>> =
 /** A page as it is sent. */
 interface Rendered {
   readonly bytes: Buffer;
-  /** Expressions that have failed: nothing stands in their place. */
+  /** The expressions that have failed, with the reasons; their places are empty. */
   readonly failures: readonly string[];
 }
 
@@ -76,7 +76,7 @@ function split(page: string, cel: CelEnvironment): { readonly texts: string[]; r
   return { texts, expressions };
 }
 
-/** Where the expression ends that begins at `from`: at braces that are not inside a string. -1 = nowhere. */
+/** The end of the expression at `from`: the first closing braces outside of strings. -1 = there are none. */
 function endOf(page: string, from: number): number {
   const token = /"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*'|\}\}/g;
   token.lastIndex = from;
@@ -92,7 +92,7 @@ function compile(text: string, line: number, cel: CelEnvironment): Expression {
   } catch (error) {
     throw new Error(`line ${line}: {{ ${text} }}: ${whatOf(error)}`, { cause: error });
   }
-  // They would have to be held for each request, in case that it fails.
+  // The gateway would have to hold every body, in case a request fails.
   if (readsBody(expression, "request") || readsBody(expression, "response"))
     throw new Error(`line ${line}: {{ ${text} }}: pages cannot read a body; use other fields`);
   return expression;

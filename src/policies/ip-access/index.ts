@@ -11,9 +11,9 @@ import { definePolicy } from "../define/policy.ts";
 import type { IpAccess } from "./schema.ts";
 
 const KIND = "ipAccess";
-/** Mistakes that are reported of one list; a wrong file may have one on every line. */
+/** Reported mistakes of one list; a wrong file may have one on every line. */
 const MAX_PROBLEMS = 3;
-/** The condition in explanations of requests whose client is not known. */
+/** The condition in explanations, where the client is not known. */
 const ALLOWED = "ipAccess allows the address of the client";
 
 type AccessDecision =

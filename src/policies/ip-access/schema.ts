@@ -26,7 +26,7 @@ export const schema = z
 /** Each text has one network or several, on a line each. */
 export type IpAccess = ConfigOf<typeof schema>;
 
-/** Reads the files. A file that cannot be read is left out, which has been reported. */
+/** Reads the files. A file that cannot be read is reported, and counts as empty. */
 export function resolve({ allow, deny }: z.output<typeof schema>, resolver: Resolver): IpAccess {
   const read = (side: (typeof SIDES)[number], sources: typeof allow): readonly string[] | undefined =>
     sources?.map((source, i) => resolver.text([side, i], source) ?? "");

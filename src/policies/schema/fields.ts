@@ -28,7 +28,7 @@ interface SizeLimits {
   readonly max?: number;
 }
 
-/** A size, written as a number of bytes or with a unit, such as `10MB`; bytes after parsing. Every field that counts bytes is one. */
+/** A size, written as a number of bytes or with a unit, such as `10MB`; bytes after parsing. For every field that counts bytes. */
 export function size({ min = 0, max = Number.MAX_SAFE_INTEGER }: SizeLimits = {}) {
   const written = z
     .string({ error: "a size with a unit, such as 10MB or 4KiB" })

@@ -57,7 +57,7 @@ export class RequestSide implements BodySide {
   #body: BufferedBody | undefined;
   /** Body bytes are being read from the client's connection. */
   #reading = false;
-  /** Bytes that the body may have (`maxRequestBodySize`), and the error about more; undefined = any number. */
+  /** How many bytes the body may have (`maxRequestBodySize`), and the error for a longer one; undefined = any number. */
   #limit: { readonly bytes: number; readonly error: () => GatewayError } | undefined;
   /** Fields that policies have set or removed, `_` replaced by `-`. */
   #claimed: Set<string> | undefined;

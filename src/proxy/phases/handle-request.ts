@@ -154,8 +154,8 @@ function backOff(
 // ── error exits ──
 
 /**
- * The error or reply becomes the response and passes through the response policies, so errors get CORS and security headers too. Those
- * of a response policy do not pass through them again, and only get their page. Returns the phase that follows.
+ * The error or reply becomes the response and passes through the response policies, so errors get CORS and security headers too.
+ * Those of a response policy only get their page, and skip the other policies. Returns the phase that follows.
  */
 function replaceResponse(
   exchange: Answering & AtPhase & Pick<Exchange, "policyView" | "selected">,

@@ -132,7 +132,7 @@ export function responsePolicies(exchange: Running): PhaseResult {
   return waiting;
 }
 
-/** Puts the page of `errorPages` into a response in which response policies have ended. */
+/** Adds the page of `errorPages` to a response that skips the other response policies. */
 export function addErrorPage({
   policyView,
   responseSide: { head },

@@ -31,7 +31,7 @@ interface Watcher {
   readonly options: TraceOptions;
 }
 
-/** Requests whose routes are not known yet that may be those of watchers, at most: their events are held. */
+/** How many requests may be held for watchers at a time, with their events, until their routes are known. */
 const MAX_HELD = 32;
 
 /** What chooses requests: a watcher, or a follower. */
@@ -127,7 +127,7 @@ export class Watchers {
     return this.#withFollowers(taken.length > 0 ? taken : this.#heldFor(start, matches), start, matches);
   }
 
-  /** Sinks for watchers that wait for a request of a route, which is chosen later; one of them at most takes this one. */
+  /** Sinks for the watchers of routes: the route is chosen later, and then at most one of them takes the request. */
   #heldFor(start: number, matches: Choice): readonly TraceSink[] {
     let isTaken = false;
     const take = (id: number, slot: number): boolean => {
@@ -186,8 +186,8 @@ export class Watchers {
   }
 
   /**
-   * The tracer for the watcher that takes the request, if any: the one that the token names comes first, then those that take any request, the oldest
-   * first.
+   * The tracer for the watcher that takes the request, if there is one. The watcher that the token names comes first, then watchers of any
+   * request, the oldest first.
    */
   #take(token: string, start: number, matches: Choice): readonly Tracer[] {
     const owners =

@@ -18,7 +18,7 @@ export async function exportedTrace(format: ExportFormat, events: readonly Field
   }
 }
 
-/** What is recorded of a request, explained; undefined if the format cannot show it, as a HAR cannot show connections. */
+/** A recorded request with its explanation; undefined if the format cannot show it: a HAR has no connections. */
 export async function exportedRecord(format: ExportFile, explanation: Explanation): Promise<string | undefined> {
   const { record } = explanation;
   if (record === undefined) return undefined;

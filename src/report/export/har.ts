@@ -36,7 +36,7 @@ export function harOf(rows: readonly Row[]): Fields | undefined {
   return archive(dateAt(requestAt(first), 0), outcomeLine(outcomeOf(rows)), entries);
 }
 
-/** The same of a recorded request, of which fields, query and bodies are not known; undefined for connections and sessions. */
+/** The archive of a recorded request, whose fields, query and bodies are not known; undefined for connections and sessions. */
 export function harOfRecord(record: RequestRecord): Fields | undefined {
   const { method, time, version = "", status, duration, beforeCall = 0, untilAnswer, received, sent } = record;
   const url = urlToSend(record);

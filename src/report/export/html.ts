@@ -83,7 +83,7 @@ ${events(content, most)}
   });
 }
 
-/** The page of a request that is over: what is recorded of it, and what decided. */
+/** The page of a recorded request: its record, and what decided. */
 export function recordPage(record: RequestRecord, { outcomes, generation }: Explanation): string {
   const { time, duration, route, id, listener, backend, endpoint, attempts, status, error } = record;
   const facts: readonly (readonly [string, string | undefined])[] = [
@@ -121,7 +121,7 @@ interface Document {
   /** The status, or `no response`. */
   readonly ended: string;
   readonly severity: Severity;
-  /** Those without a text are left out. */
+  /** Facts without a text are left out. */
   readonly facts: readonly (readonly [name: string, text: string])[];
   /** HTML. */
   readonly main: string;

@@ -56,7 +56,7 @@ const RULES: readonly Rule[] = [
   { in: /HeaderModifier\.(?:add|set)$/, form: headerMap },
 ];
 
-/** The right form of the value at a path, or of the innermost one around it that has the wrong form; undefined if none is known. */
+/** The right form of the value at a path, or of the innermost wrong value around it; undefined = no form is known. */
 export function intendedForm(root: unknown, path: Path): IntendedForm | undefined {
   for (let length = path.length; length > 0; length--) {
     const at = path.slice(0, length);
@@ -71,7 +71,7 @@ export function intendedForm(root: unknown, path: Path): IntendedForm | undefine
   return undefined;
 }
 
-/** The form of a value at whose path a list is wanted, if it is one item of such a list. */
+/** The list to write where a list is wanted and the value is a single item of it. */
 export function intendedList(root: unknown, path: Path, known: KnownFields): IntendedForm | undefined {
   const value = valueAt(root, path);
   const fields = known([...path, 0]);
@@ -161,7 +161,7 @@ function shown(path: Path, form: unknown, owner: unknown, field: string | undefi
   return text !== undefined && text.length <= MAX_LENGTH ? { path, text, secret } : undefined;
 }
 
-/** `key: form`; undefined if that is too long. */
+/** `key: form`; undefined = it is too long. */
 function textOf(key: string, form: unknown, secret = false): string | undefined {
   const text = `${key}: ${flow(form, secret)}`;
   return text.length <= MAX_LENGTH ? text : undefined;

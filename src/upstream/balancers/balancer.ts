@@ -140,7 +140,7 @@ class Bucket {
     this.#sum = sum;
   }
 
-  /** Some of the endpoints, at least one. */
+  /** A bucket of some of the endpoints, at least one. */
   of(endpoints: readonly Endpoint[]): Bucket {
     return new Bucket(endpoints);
   }

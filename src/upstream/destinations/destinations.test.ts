@@ -19,13 +19,13 @@ function workload(uid: string, more: Partial<Workload> = {}): Workload {
   return { uid, ...at, status: "healthy", capacity: 1, services: { [KEY]: {} }, ...more };
 }
 
-function destinations(services: readonly Service[], workloads: readonly Workload[]) {
+function destinations(services: readonly Service[], workloads: readonly Workload[], random = () => 0) {
   const sweeper = new Sweeper();
   const settings = { connectTimeout: ms(10_000), idleTimeout: 90_000, maxIdle: undefined, keepAliveDelay: 0 };
   const endpoints = new Endpoints(
     new Pools(settings, new Resolver("All", ANYWHERE), { onConnected: () => {} }, sweeper),
   );
-  const all = new Destinations(endpoints, new ServiceIndex(services, workloads), {}, () => 0);
+  const all = new Destinations(endpoints, new ServiceIndex(services, workloads), {}, random);
   return {
     all,
     names: (target: Target, policies = {}): (string | undefined)[] | undefined =>
@@ -72,8 +72,28 @@ test("the algorithm is that of the service", () => {
   assert.deepEqual(turns(undefined), ["10.0.0.1:8080", "10.0.0.1:8080"], "random draws, which are the first here");
 });
 
+test("a new endpoint of a service or pool starts slowly where the service says so", () => {
+  const loadBalancer = { routingPreferences: [], mode: "Standard", healthPolicy: "OnlyHealthy" } as const;
+  for (const [slowStart, expected] of [
+    [3_600_000, "10.0.0.2:8080"],
+    [undefined, "10.0.0.1:8080"],
+  ] as const) {
+    using made = destinations(
+      [{ ...SERVICE, loadBalancer: { ...loadBalancer, slowStart } }],
+      [workload("1"), workload("2")],
+      () => 0.4,
+    );
+    const { balancer } = made.all.find(AT_80, {});
+    Object.assign(balancer?.endpoints[1] ?? {}, { startedAt: -1e9 });
+    assert.equal(balancer?.choose()?.pool.name, expected);
+  }
+});
+
 test("a proxy may be a service: its healthy workloads", () => {
-  using made = destinations([SERVICE], [workload("1"), workload("2", { status: "unhealthy" })]);
+  using made = destinations(
+    [SERVICE],
+    [workload("1"), workload("2", { status: "unhealthy" }), workload("3", { capacity: 0 })],
+  );
   const tunnel = { backendTunnel: { proxy: AT_80 } };
   const { balancer } = made.all.find({ type: "static", host: "a.test", port: 443 }, tunnel);
   const [endpoint] = balancer?.endpoints ?? [];

@@ -271,14 +271,14 @@ export function proxyService({ backendTunnel }: DestinationPolicies): string | u
   return proxy?.type === "service" || proxy?.type === "pool" ? proxy.key : undefined;
 }
 
-/** Every healthy workload of a service may be the proxy. */
+/** Every healthy workload of a service may be the proxy, unless it is drained. */
 function proxiesAt(target: Target, services: ServiceIndex): Address[] {
   if (target.type === "static") return [{ host: target.host, port: target.port }];
   if (target.type === "unix") return [{ path: target.path }];
   if (target.type !== "service" && target.type !== "pool") return [];
   const { service, workloads } = services.find(target.key) ?? { service: undefined, workloads: [] };
-  const healthy = workloads.filter(({ status }) => status === "healthy");
-  return healthy.flatMap((workload) => addressesOf(workload, target, service));
+  const usable = workloads.filter(({ status, capacity }) => status === "healthy" && capacity > 0);
+  return usable.flatMap((workload) => addressesOf(workload, target, service));
 }
 
 /** `` for a pool, whose endpoints have a port each. */

@@ -21,7 +21,7 @@ export interface LoadBalancer {
   readonly healthPolicy: "OnlyHealthy" | "AllowAll";
   /** How one of the preferred workloads is chosen. Default: `PowerOfTwoChoices`. */
   readonly algorithm?: "PowerOfTwoChoices" | "LeastRequests" | "RoundRobin" | undefined;
-  /** Milliseconds in which the share of a new or recovered endpoint grows to its full size. Absent: it begins with that. */
+  /** Milliseconds in which the share of a new or recovered endpoint grows to its full size. Absent: it has that at once. */
   readonly slowStart?: number | undefined;
 }
 

@@ -63,7 +63,7 @@ export class Endpoint {
    * health checks fail, and in rehearsals that assume this, so that balancers check a single value.
    */
   evictedUntil = 0;
-  /** `performance.now()` ms since when it gets calls: it was added, or an eviction or failing health checks ended. */
+  /** When it began to get calls, in ms of `performance.now()`: it was added, or an eviction or failing health checks ended. */
   startedAt = performance.now();
   /** undefined: the endpoint has no active health check. */
   check: CheckStats | undefined;

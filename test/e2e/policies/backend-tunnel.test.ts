@@ -112,6 +112,25 @@ test("plaintext requests are sent to the proxy for forwarding", async () => {
   client.socket.destroy();
 });
 
+test("the proxy may be a pool, and requests follow a change of its endpoints", async () => {
+  await using first = await RawUpstream.answering(() => reply("first"));
+  await using second = await RawUpstream.answering(() => reply("second"));
+  const policies = { backendTunnel: { proxy: { backend: "/proxies" } } };
+  const config = ({ port }: RawUpstream): object => ({
+    ...http([{ host: "far.example:80", policies }]),
+    backends: [{ name: "proxies", endpoints: [{ host: `127.0.0.1:${port}` }] }],
+  });
+  await using gateway = await LocalGateway.start(config(first));
+  for (const [proxy, expected] of [
+    [first, "first"],
+    [second, "second"],
+  ] as const) {
+    await gateway.reconfigure(config(proxy));
+    const { body } = await RawPeer.ask(gateway.port(), "GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+    assert.equal(body, expected);
+  }
+});
+
 test("TCP routes go through a tunnel, also by the workloads of a service", async () => {
   await using echo = await EchoServer.start("hello ");
   await using proxy = await ProxyServer.start(echo.port);

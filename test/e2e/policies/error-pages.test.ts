@@ -53,7 +53,7 @@ before(async () => {
           {
             policies: {
               errorPages: [
-                { statuses: ["4xx", 503], html: { file }, json: '{"code": {{ response.code }}}' },
+                { statuses: ["4xx", 502, 503], html: { file }, json: '{"code": {{ response.code }}}' },
                 { statuses: [503], text: "only as text" },
               ],
             },
@@ -69,6 +69,8 @@ before(async () => {
               at("/down", {}, { backends: [] }),
               at("/maintenance", { directResponse: { status: 503 } }),
               at("/written", { directResponse: body }),
+              at("/asked", { extAuthz: { host: `127.0.0.1:${upstream.port}`, protocol: { http: {} } } }),
+              at("/too-long", { buffer: { response: { maxBytes: 5 } } }),
               at("/denied", { authorization: { rules: ["false"] }, cors: { allowOrigins: ["https://a.test"] } }),
             ],
           },
@@ -141,6 +143,8 @@ test("errors of response policies get their page too, and bodies that a policy h
   assert.deepEqual(await bodyOf("/maintenance", "text/plain"), [503, TEXT, "only as text"]);
   assert.deepEqual((await bodyOf("/written"))[2], "written by hand");
   assert.deepEqual((await bodyOf("/changed"))[2], "by CEL");
+  assert.deepEqual((await bodyOf("/asked"))[2], "of the backend", "the body of an authorization service");
+  assert.deepEqual(await bodyOf("/too-long/ok", "*/*"), [502, HTML, "<h1>listener 502</h1>"]);
 });
 
 test("the page of a route comes before that of its listener, if the client accepts it", async () => {

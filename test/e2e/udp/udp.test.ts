@@ -180,6 +180,9 @@ suite("UDP listeners", () => {
     assert.equal(await client.ask("q", gateway.port(BIND)), "one:q");
     await gateway.reconfigure(bind([{ host: `localhost:${one.port}` }]));
     assert.equal(await client.ask("r", gateway.port(BIND)), "one:r");
+    await gateway.reconfigure(bind([{ endpoints: [{ host: one.address }] }]));
+    assert.equal(await client.ask("p", gateway.port(BIND)), "one:p", "of a pool too");
+    await gateway.reconfigure(bind([{ host: `localhost:${one.port}` }]));
     await using sixth = await UdpPeer.open(undefined, "::1");
     assert.equal(await sixth.ask("s", gateway.port(BIND), "::1"), "one:s");
   });
