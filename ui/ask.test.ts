@@ -1,11 +1,11 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { AskError, ask } from "./ask.ts";
+import { AskError, ask, type Question } from "./ask.ts";
 
 test("a page asks again where another answer may come, and says what the gateway says", async (t) => {
-  const problem = async (status: number, body: string): Promise<AskError> => {
+  const problem = async (status: number, body: string, question: Question = {}): Promise<AskError> => {
     const { mock } = t.mock.method(globalThis, "fetch", async () => new Response(body, { status }));
-    const error = await ask("/overview").then(
+    const error = await ask("/overview", question).then(
       () => undefined,
       (cause: unknown) => cause,
     );
@@ -27,6 +27,7 @@ test("a page asks again where another answer may come, and says what the gateway
   const refused = await problem(400, '{"error": {"message": "no", "hint": "write yes", "about": {"request": "url"}}}');
   assert.deepEqual([refused.message, refused.about], ["no\nwrite yes", { request: "url" }]);
   assert.equal((await problem(403, "no")).message, "no");
+  assert.equal((await problem(403, "no", { changes: true })).message, "You may not change anything here: no");
   const other = await problem(200, '{"another": "shape"}');
   assert.match(other.message, /load the page again/);
   t.mock.method(globalThis, "fetch", () => Promise.reject(new TypeError("connection refused")));

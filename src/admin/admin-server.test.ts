@@ -23,6 +23,11 @@ test("documents are JSON that browsers must not cache or sniff", async () => {
   assert.match(body, /\n {2}"binds"/, "indented");
   const short = await admin.ask("GET", "/config_dump", ["host: localhost", "accept: application/json"]);
   assert.equal(short.body, JSON.stringify(plane.dump), "as short as possible for programs, which ask for it");
+  for (const accept of ["*/*", "text/html,application/json"])
+    assert.match(
+      (await admin.ask("GET", "/config_dump", ["host: localhost", `accept: ${accept}`])).body,
+      /\n {2}"binds"/,
+    );
   assert.equal(JSON.parse((await admin.ask("GET", "/config/status")).body).lastError.message, "1 problem");
   assert.equal(JSON.parse((await admin.ask("GET", "/memory")).body).allocator.kind, "v8");
   assert.deepEqual(JSON.parse((await admin.ask("GET", "/debug/tasks")).body), { admin: [], workload: [] });

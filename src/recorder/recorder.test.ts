@@ -108,6 +108,28 @@ test("a look-up finds all records of one id, trace or number, those that are kep
   assert.deepEqual([none, requests, keptSince !== undefined], [0, 6, true]);
 });
 
+test("a record has its trace id, whatever words of it are zero, and none without a trace", () => {
+  for (const [words, traceId] of [
+    [[0, 0, 0, 1], "00000000000000000000000000000001"],
+    [[0x80000000, 0, 0, 0], "80000000000000000000000000000000"],
+    [[0, 0, 0, 0], undefined],
+  ] as const) {
+    const memory = RecorderMemory.create(8 * SLOT, 8 * SLOT);
+    const recorder = new Recorder(memory, 0);
+    const fields = recorder.open(recorder.place(LABELS), 1000, 1001);
+    [fields.trace0, fields.trace1, fields.trace2, fields.trace3] = words;
+    recorder.texts("traced", "shop.example", "/traced");
+    recorder.close(recorder.place(LABELS), 1001);
+    assert.equal(new Records([memory]).find(ALL).records[0]?.traceId, traceId);
+  }
+});
+
+test("an answer vouches for no request that ended a moment ago, as its thread may not have written it yet", () => {
+  const before = Date.now();
+  const { until } = new Records([RecorderMemory.create(8 * SLOT, 8 * SLOT)]).find(ALL);
+  assert.ok(Date.parse(until) <= Date.now() - 250 && Date.parse(until) >= before - 250, until);
+});
+
 test("a period has the requests that ended in it, also those that began before", () => {
   const memory = RecorderMemory.create(8 * SLOT, 8 * SLOT);
   const recorder = new Recorder(memory, 0);

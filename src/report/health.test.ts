@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { changeText, foundText, sentText, stateText, whyText } from "./health.ts";
+import { changeText, foundText, notProbed, sentText, stateText, whyText } from "./health.ts";
 
 const at = Date.UTC(2026, 1, 3, 4, 5, 6);
 const cause = { consecutiveFailures: 5, health: 0.1 };
@@ -15,6 +15,12 @@ test("an endpoint that gets no requests says why", () => {
 test("a state that only some replicas see has their names", () => {
   assert.equal(stateText({ state: "healthy" }), "healthy");
   assert.equal(stateText({ state: "evicted", stateAt: ["web-1", "web-3"] }), "evicted at web-1, web-3");
+});
+
+test("an endpoint that several replicas have probed counts once", () => {
+  const probe = { address: "10.0.0.7:80", healthy: true, duration: 1, sent: { type: "tcp" } } as const;
+  assert.equal(notProbed(3, [probe, probe, { ...probe, address: "10.0.0.8:80" }]), 1);
+  assert.equal(notProbed(1, [probe, { ...probe, address: "10.0.0.8:80" }]), 0, "replicas may know different ones");
 });
 
 test("a change of health says what happened", () => {

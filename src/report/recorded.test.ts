@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { RequestRecord } from "../recorder/records.ts";
-import { agoText, decidedBy, keyOf, podOfKey } from "./recorded.ts";
+import { agoText, decidedBy, keyOf, podOfKey, urlToSend } from "./recorded.ts";
 
 const RECORD: RequestRecord = {
   time: "2026-11-28T12:00:00.000Z",
@@ -25,6 +25,15 @@ test("a response of the backend is its own doing if it failed, also a call of gR
   assert.equal(decided({ grpcStatus: 0 }), "");
   assert.equal(decided({ grpcStatus: 14 }), "the backend: gRPC status 14");
   assert.equal(decided({ slow: true }), "slow for its route");
+});
+
+test("a URL has the port of its bind, unless the host has one or the system has chosen it", () => {
+  const url = (more: Partial<RequestRecord>) => urlToSend({ ...RECORD, host: "shop.example", path: "/a", ...more });
+  assert.equal(url({ bind: "bind/8080" }), "http://shop.example:8080/a");
+  assert.equal(url({ bind: "bind/8443", tls: true }), "https://shop.example:8443/a");
+  assert.equal(url({ bind: "bind/8080", host: "shop.example:81" }), "http://shop.example:81/a");
+  assert.equal(url({ bind: "bind/0" }), "http://shop.example/a");
+  assert.equal(url({ kind: "session" }), undefined);
 });
 
 test("the key of a record names its pod; ids that clients chose stay whole", () => {

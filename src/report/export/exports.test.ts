@@ -58,6 +58,15 @@ test("a record as a HAR has the request, how it ended, and how its time was spen
   assert.match(comment, /without fields, query and bodies/);
 });
 
+test("a record without a response is an error in both formats, and says what decided", async () => {
+  const record = { ...RECORD, status: 0, reason: "ClientGone" } as const;
+  const text = await exportedRecord("har", { outcomes: [], generation: 2, record });
+  const [{ response, comment }] = JSON.parse(text ?? "").log.entries;
+  assert.equal(response.status, 0);
+  assert.ok(response._error !== "" && comment.endsWith(response._error), JSON.stringify({ response, comment }));
+  assert.match((await exportedRecord("html", { outcomes: [], generation: 2, record })) ?? "", /<h1 class="error">/);
+});
+
 test("a record as a page says with which configuration it is explained; connections have no HAR", async () => {
   const page = (generation: number) => exportedRecord("html", { outcomes: [], generation, record: RECORD });
   assert.match((await page(2)) ?? "", /Recorded and explained with configuration 2\./);
