@@ -124,6 +124,18 @@ test("a list of networks decides nothing about samples without an address", asyn
   );
 });
 
+test("another list of networks may decide otherwise about samples without an address", async () => {
+  const withList = (...deny: readonly string[]) =>
+    withRoutes({ name: "api", policies: { ipAccess: { deny } }, backends: [API] });
+  const { changes } = await impact(withList("192.0.2.0/24"), withList("198.51.100.0/24"), { source: undefined });
+  assert.deepEqual(
+    changes.map(({ class: name, needs }) => [name, needs]),
+    [["unknown", ["the address of the client"]]],
+  );
+  const same = await impact(withList("192.0.2.0/24"), withList("192.0.2.0/24"), { source: undefined });
+  assert.deepEqual(same.changes, []);
+});
+
 test("a limit of the body refuses announced lengths, and may refuse a body without one", async () => {
   const before = withRoutes({ name: "api", backends: [API] });
   const after = withRoutes({ name: "api", policies: { maxRequestBodySize: 100 }, backends: [API] });

@@ -143,6 +143,12 @@ test("what is in a loop has a value for each of the first turns, also in loops w
   assert.deepEqual([inner?.turns?.length, inner?.moreTurns, last?.value], [8, 2, true]);
   const shownTurns = (nested.turns ?? []).reduce((sum, turn) => sum + (turn.parts[1]?.turns?.length ?? 0) + 1, 0);
   assert.equal(shownTurns, 64);
+  const filtered = ask("[1, 2, 3].map(n, n > 1, n * 10)");
+  assert.deepEqual(
+    filtered.turns?.map(({ parts: own }) => own.map((part) => part.value)),
+    [[false], [true, 20], [true, 30]],
+    "a turn begins with its filter",
+  );
   const two = ask("request.headers.transformList(name, value, name + value)", { request: POST });
   assert.match(JSON.stringify(two.turns), /"name":"name","value":"x-role".*"name":"value","value":"admin"/);
   assert.doesNotMatch(JSON.stringify(two), /s3cr3t/);

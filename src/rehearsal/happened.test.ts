@@ -88,6 +88,18 @@ test("a route that matches on a field or parameter which is not recorded", async
   );
 });
 
+test("an address that is not recorded was one that decided as it happened", async () => {
+  const routes = [{ policies: { ipAccess: { deny: ["192.0.2.0/24"] } } }];
+  const decider = { policy: "ipAccess", phase: "route" };
+  const denied = { status: 403, reason: "Authorization", error: "TG_AUTHORIZATION", decider } as const;
+  const refused = await explain(routes, denied);
+  assert.deepEqual([Object.values(refused.given ?? {}), refused.unlike], [[false], undefined]);
+  const passed = await explain(routes, PASSED);
+  assert.deepEqual([Object.values(passed.given ?? {}), passed.unlike], [[true], undefined]);
+  const known = await explain(routes, { ...denied, client: "192.0.2.7:50001" });
+  assert.deepEqual([known.given, known.unlike], [{}, undefined]);
+});
+
 test("credentials were valid, invalid or missing", async () => {
   const routes = [{ policies: { apiKey: { mode: "strict", keys: [{ key: "k" }] } } }];
   const decider = { policy: "apiKey", phase: "route" };

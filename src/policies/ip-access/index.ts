@@ -2,6 +2,7 @@
  * `ipAccess` (docs/policies/ip-access.md): allows or denies requests by the address of the client. In: networks, from the configuration
  * or from files. Out: nothing, or 403. Runs in the gateway and the route phase, before authentication.
  */
+import { createHash } from "node:crypto";
 import { canonicalAddress, Networks, parseNetwork } from "../../base/ip-address.ts";
 import { applied, Decisions, rejected } from "../contract/decisions.ts";
 import type { PolicyDeps } from "../contract/deps.ts";
@@ -13,8 +14,6 @@ import type { IpAccess } from "./schema.ts";
 const KIND = "ipAccess";
 /** Reported mistakes of one list; a wrong file may have one on every line. */
 const MAX_PROBLEMS = 3;
-/** The condition in explanations, where the client is not known. */
-const ALLOWED = "ipAccess allows the address of the client";
 
 type AccessDecision =
   | { readonly code: "allowed"; readonly address: string; readonly network: string | undefined }
@@ -77,9 +76,10 @@ function prepare({ allow, deny }: IpAccess): (deps: PolicyDeps) => PolicyHooks {
       ? { code: "notAllowed", address }
       : { code: "allowed", address, network };
   };
+  const condition = conditionOf([allow, deny]);
   return ({ assumedAddress }) => ({
     onRequest({ clientAddress, trace }) {
-      const assumed = assumedAddress?.(ALLOWED);
+      const assumed = assumedAddress?.(condition);
       const decision = assumed === undefined ? decide(clientAddress) : ({ code: "assumed", allowed: assumed } as const);
       const isAllowed = decision.code === "assumed" ? decision.allowed : decision.code === "allowed";
       if (!isAllowed) throw decisions.reject(trace, decision, "TG_AUTHORIZATION");
@@ -87,6 +87,12 @@ function prepare({ allow, deny }: IpAccess): (deps: PolicyDeps) => PolicyHooks {
       return undefined;
     },
   });
+}
+
+/** Names the decision where the client is not known. Other lists may decide otherwise, so they have another name. */
+function conditionOf(lists: readonly IpAccess["allow"][]): string {
+  const digest = createHash("sha256").update(JSON.stringify(lists)).digest("hex").slice(0, 8);
+  return `ipAccess ${digest} allows the address of the client`;
 }
 
 function readList(side: "allow" | "deny", texts: readonly string[]): Networks {

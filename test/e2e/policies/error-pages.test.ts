@@ -7,6 +7,7 @@ import { gunzipSync } from "node:zlib";
 import { TestGateway } from "../../helpers/gateway.ts";
 import { GrpcClient } from "../../helpers/grpc-client.ts";
 import { H2Client } from "../../helpers/h2-client.ts";
+import { LocalGateway } from "../../helpers/local-gateway.ts";
 import { type RawMessage, RawPeer, RawUpstream, reply, statusOf, valuesOf } from "../../helpers/raw-peer.ts";
 
 const LONG = "x".repeat(3_000_000);
@@ -150,6 +151,29 @@ test("errors of response policies get their page too, and bodies that a policy h
 test("the page of a route comes before that of its listener, if the client accepts it", async () => {
   assert.deepEqual(await bodyOf("/forbidden", "*/*"), [403, TEXT, "of the route"]);
   assert.deepEqual(await bodyOf("/forbidden", "text/html"), [403, HTML, "<h1>listener 403</h1>"]);
+});
+
+test("of levels that merge, the inner one's page comes first", async () => {
+  const pages = (name: string, ...others: number[]) => [{ statuses: [404, ...others], text: name }];
+  const at = (pathPrefix: string, status: number) => ({
+    matches: [{ path: { pathPrefix } }],
+    policies: { errorPages: pages("inner"), directResponse: { status } },
+  });
+  await using local = await LocalGateway.start({
+    binds: [{ port: 0, listeners: [{ routes: [at("/", 404), at("/gone", 410)] }] }],
+    policies: [
+      {
+        name: { name: "all" },
+        target: { gateway: { gatewayName: "default" } },
+        policy: { errorPages: pages("outer", 410) },
+      },
+    ],
+  });
+  for (const [path, expected] of [
+    ["/", "inner"],
+    ["/gone", "outer"],
+  ] as const)
+    assert.equal((await RawPeer.ask(local.port(), `GET ${path} HTTP/1.1\r\nHost: a\r\n\r\n`)).body, expected);
 });
 
 test("a response to HEAD has the length of the page and no body; HTTP/2 has pages, gRPC none", async () => {
