@@ -274,8 +274,9 @@ function Answer({ draft, times, put, problem }: AnswerProps): VNode {
   const answered = useAnswer("/explain", { body: question }, JSON.stringify([question, times]));
   useEffect(() => {
     problem.value = answered.problem;
+    // The next answer may have a problem before this one's cleanup runs.
     return () => {
-      problem.value = undefined;
+      if (problem.value === answered.problem) problem.value = undefined;
     };
   }, [answered.problem]);
   const choices = useChoices(answered.answer);

@@ -184,6 +184,13 @@ test("a mistake is said at the field or assumption that has it, with what to ass
   await until(page, `(${alert(".header-rows")}).includes('is not a header field')`);
   assert.equal(await page.evaluate("document.querySelector('[aria-invalid]').ariaLabel"), "Name of field 2");
   assert.deepEqual(await violations(page), []);
+  // However soon the next question follows.
+  for (let i = 0; i < 10; i++) {
+    await page.evaluate("location.hash = '#/explain?url=http://shop.example/&source=nobody'");
+    await until(page, `(${alert(".labeled")}).includes('nobody is not an IP address')`);
+    await page.evaluate("location.hash = '#/explain?url=http://a/&header=:2'");
+    await until(page, `(${alert(".header-rows")}).includes('is not a header field')`);
+  }
   const ask = (path: string, assume: string) => {
     const url = encodeURIComponent(`http://shop.example:${gateway.port()}${path}`);
     return page.evaluate(`location.hash = '#/explain?url=${url}&assume=${encodeURIComponent(assume)}'`);
