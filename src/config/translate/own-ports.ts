@@ -4,7 +4,7 @@ import { formatHostPort, type ListenAddress } from "../../base/listen-address.ts
 import { formatPath, type Path } from "../../base/paths.ts";
 import { callersOf } from "../../ir/callers-of.ts";
 import type { Ir } from "../../ir/ir.ts";
-import type { ConfigDocument } from "../parse/document.ts";
+import type { ConfigSet } from "../parse/config-set.ts";
 
 /**
  * Reports backends and callouts that name a port of the gateway itself by an address that is certainly one of this host. Egress refuses such
@@ -13,7 +13,7 @@ import type { ConfigDocument } from "../parse/document.ts";
 export function reportOwnPorts(
   ir: Ir,
   { written, servers }: { readonly written: unknown; readonly servers: Readonly<Record<string, ListenAddress>> },
-  document: Pick<ConfigDocument, "report" | "reportElsewhere">,
+  document: Pick<ConfigSet, "report" | "reportElsewhere">,
 ): void {
   const owners = new Map<string, string>();
   for (const { key, port, protocol, mode } of ir.binds)

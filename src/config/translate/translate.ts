@@ -40,8 +40,8 @@ interface Translated {
 
 /** The inputs of a translation besides the configuration. */
 interface TranslateInput {
-  /** Path of the configuration: paths in it are relative to its directory. */
-  readonly file: string;
+  /** The file that has the value at a path: paths of files in it are relative to its folder. */
+  readonly fileOf: (path: Path) => string;
   /** The directory that `~/` at the beginning of a path means. */
   readonly home: string | undefined;
   readonly enableIpv6: boolean;
@@ -66,11 +66,11 @@ interface TranslateInput {
  */
 export function translate(
   config: ConfigFile,
-  { file, home, enableIpv6, servers, cel, leafCaching, controlled, resources, reader, formerTracing }: TranslateInput,
+  { fileOf, home, enableIpv6, servers, cel, leafCaching, controlled, resources, reader, formerTracing }: TranslateInput,
   report: Report,
   incomplete: ReadonlySet<string>,
 ): Translated {
-  const sources = new FileSources(file, home, resources, reader, report);
+  const sources = new FileSources(fileOf, home, resources, reader, report);
   const backends = new Map<string, Backend>();
   const backendPolicies = new Map<string, PolicyLevel>();
   const services = new Map(config.services.map((each) => [keyOf(each), each.ports]));
@@ -175,7 +175,7 @@ function translateBinds(
 ): Bind[] {
   const host = enableIpv6 ? "::" : "0.0.0.0";
   const binds: Bind[] = [];
-  const owners = new Map<string, string>();
+  const owners = new Map<string, { readonly owner: string; readonly path: Path }>();
   const claim = ({ port, protocol, mode }: Bind, owner: string, path: Path): void => {
     const udp = protocol === "udp";
     const other = owners.get(`${port} ${udp}`);
@@ -183,10 +183,11 @@ function translateBinds(
       context.report([...path, "port"], {
         message:
           port === 0
-            ? `${other} has port 0 too; only one port may be left to the system`
-            : `${udp ? "UDP " : ""}port ${port} is configured by both ${other} and ${owner}; ports must be unique`,
+            ? `${other.owner} has port 0 too; only one port may be left to the system`
+            : `${udp ? "UDP " : ""}port ${port} is configured by both ${other.owner} and ${owner}; ports must be unique`,
+        related: [{ path: other.path, message: "the first" }],
       });
-    owners.set(`${port} ${udp}`, owner);
+    owners.set(`${port} ${udp}`, { owner, path });
     for (const [field, address] of Object.entries(servers))
       if (!udp && mode === "standard" && collide({ type: "socket", host, port }, address))
         context.report([...path, "port"], {
