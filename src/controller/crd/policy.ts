@@ -4,7 +4,7 @@
  * (`references.ts`).
  */
 import { z } from "zod";
-import { GATEWAY_GROUP, TRACEGATE_GROUP } from "../../kube/objects.ts";
+import { GATEWAY_GROUP, INGRESS_GROUP, TRACEGATE_GROUP } from "../../kube/objects.ts";
 import { kindsOf } from "../../policies/merge.ts";
 import type { PolicyKind } from "../../policies/policy-set.ts";
 import { KINDS } from "../../policies/registry.ts";
@@ -20,6 +20,7 @@ export const TARGET_KINDS = {
   TLSRoute: GATEWAY_GROUP,
   TCPRoute: GATEWAY_GROUP,
   UDPRoute: GATEWAY_GROUP,
+  Ingress: INGRESS_GROUP,
   Service: "",
   TracegateBackend: TRACEGATE_GROUP,
 } as const;
@@ -29,8 +30,18 @@ export type TargetKind = keyof typeof TARGET_KINDS;
 /** What each section of a policy can be attached to. UDP has no policies. */
 export const SECTION_TARGETS = {
   frontend: ["Gateway"],
-  traffic: ["Gateway", "ListenerSet", "HTTPRoute", "GRPCRoute"],
-  backend: ["Gateway", "ListenerSet", "HTTPRoute", "GRPCRoute", "TLSRoute", "TCPRoute", "Service", "TracegateBackend"],
+  traffic: ["Gateway", "ListenerSet", "HTTPRoute", "GRPCRoute", "Ingress"],
+  backend: [
+    "Gateway",
+    "ListenerSet",
+    "HTTPRoute",
+    "GRPCRoute",
+    "TLSRoute",
+    "TCPRoute",
+    "Ingress",
+    "Service",
+    "TracegateBackend",
+  ],
 } as const satisfies Record<string, readonly TargetKind[]>;
 
 export type Section = keyof typeof SECTION_TARGETS;
@@ -40,7 +51,9 @@ export const SECTIONS: readonly Section[] = ["frontend", "traffic", "backend"];
 const MAX_TARGETS = 16;
 
 const target = {
-  group: z.enum(["", GATEWAY_GROUP, TRACEGATE_GROUP]).describe("Group of the target; empty for Services."),
+  group: z
+    .enum(["", GATEWAY_GROUP, INGRESS_GROUP, TRACEGATE_GROUP])
+    .describe("Group of the target; empty for Services."),
   kind: z.enum(Object.keys(TARGET_KINDS) as [TargetKind, ...TargetKind[]]).describe("Kind of the target."),
 };
 const sectionName = z

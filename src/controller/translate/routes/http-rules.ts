@@ -1,7 +1,7 @@
 /** Rules of HTTPRoutes: matches, filters, backends, timeouts and retries. */
 import { RE2JS } from "re2js";
 import { parseDuration } from "../../../base/durations.ts";
-import { formatPath } from "../../../base/paths.ts";
+import { formatPath, type Path } from "../../../base/paths.ts";
 import { patternProblem } from "../../../base/pattern-problem.ts";
 import { STANDARD_ENVIRONMENT } from "../../../cel/index.ts";
 import type { PathMatch, RouteBackend, RouteMatch, ValueMatch } from "../../../ir/ir.ts";
@@ -19,6 +19,8 @@ import { translateFilters } from "./filters.ts";
 export interface Rule {
   readonly index: number;
   readonly name?: string;
+  /** Where it is written in the object. Default: entry `index` of `spec.rules`. */
+  readonly at?: Path;
   /** Those that are valid; empty for routes of connections. */
   readonly matches: readonly RouteMatch[];
   /** Policies from the rule's own filters and fields. */
