@@ -1,6 +1,7 @@
 /**
- * TracegatePolicy (tracegate.dev/v1alpha1, docs/crds.md#tracegatepolicy): policies that name their targets. Their fields are
- * those of the configuration file, apart from what a cluster has in place of files and of services by name (`references.ts`).
+ * TracegatePolicy (tracegate.dev/v1alpha1, docs/crds.md#tracegatepolicy): policies that name their targets, or that routes name as
+ * filters. Their fields are those of the configuration file, apart from what a cluster has in place of files and of services by name
+ * (`references.ts`).
  */
 import { z } from "zod";
 import { GATEWAY_GROUP, TRACEGATE_GROUP } from "../../kube/objects.ts";
@@ -87,8 +88,8 @@ export const policyFrame = z
     traffic: section,
     backend: section,
   })
-  .refine(({ targetRefs, targetSelectors }) => (targetRefs === undefined) !== (targetSelectors === undefined), {
-    message: "exactly one of targetRefs and targetSelectors is required",
+  .refine(({ targetRefs, targetSelectors }) => targetRefs === undefined || targetSelectors === undefined, {
+    message: "only one of targetRefs and targetSelectors may be set",
   })
   .refine((spec) => SECTIONS.some((name) => spec[name] !== undefined), {
     message: "one of frontend, traffic, backend is required",

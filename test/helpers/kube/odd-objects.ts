@@ -197,7 +197,10 @@ const filter = some(
       exposeHeaders: few(text),
       maxAge: fc.constantFrom(0, 1, 2 ** 31),
     }),
-    extensionRef: fc.record({ group: text, kind: text, name }),
+    extensionRef: fc.oneof(
+      fc.record({ group: fc.constant("tracegate.dev"), kind: fc.constant("TracegatePolicy"), name }),
+      fc.record({ group: text, kind: text, name }),
+    ),
     externalAuth: some(
       {
         protocol: fc.constantFrom("GRPC", "HTTP"),

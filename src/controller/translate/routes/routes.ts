@@ -7,8 +7,8 @@ import type { Route, RouteBackend, TcpRoute } from "../../../ir/ir.ts";
 import { type PolicyLevel, recorded } from "../../../ir/origins.ts";
 import { refKey, refOf } from "../../../kube/keys.ts";
 import type { KubeObject, ParentReference } from "../../../kube/objects.ts";
-import { mergeLevels, NO_LEVEL } from "../../../policies/merge.ts";
-import type { PolicySet } from "../../../policies/policy-set.ts";
+import { kindsOf, mergeLevels, NO_LEVEL } from "../../../policies/merge.ts";
+import type { PolicySet, SetKey } from "../../../policies/policy-set.ts";
 import { withoutHttp } from "../../../translation/route-policies.ts";
 import { defineQuery, type Read } from "../../graph/graph.ts";
 import { type Referrer, resolveBackend } from "../backends/backend-refs.ts";
@@ -183,17 +183,25 @@ interface Place extends Translation {
 function httpRouteAt(place: Place): Route {
   const { read, rule, listener, common } = place;
   const { set, sources } = rule.policies;
-  const { requestRedirect: redirect } = set;
-  const own = { set: redirect ? { ...set, requestRedirect: redirectAt(redirect, listener) } : set, sources };
+  const written = writtenOf(rule.policies);
+  const { requestRedirect: redirect } = written;
+  const atListener = redirect && { requestRedirect: redirectAt(redirect, listener) };
+  const own = { set: atListener ? { ...set, ...atListener } : set, sources };
   // Session settings of a backend apply to all routes, so those of the route itself win (GEP-1619, API attachment points).
   const levels = [...listenerTargets(listener), sessionOfBackends(read, rule.backends), ...routeTargets(place)];
   const merged = mergeAttached(read, "route", levels, own);
   return {
     ...common,
     matches: rule.matches,
-    ...recorded(merged, own.set),
+    ...recorded(merged, atListener ? { ...written, ...atListener } : written),
     backends: rule.backends.map((backend, i) => backendAt(place, backend, i)),
   };
+}
+
+/** Without the TracegatePolicies among its filters. */
+function writtenOf({ set, sources }: PolicyLevel): PolicySet {
+  if (kindsOf(set).every((kind) => sources[kind]?.[0]?.in === undefined)) return set;
+  return Object.fromEntries(Object.entries(set).filter(([kind]) => sources[kind as SetKey]?.[0]?.in === undefined));
 }
 
 function connectionRouteAt(place: Place): TcpRoute {
@@ -224,7 +232,7 @@ function backendAt(
     weight,
     ...(at !== undefined && { at }),
     target,
-    ...recorded(settled, filters.set),
+    ...recorded(settled, writtenOf(filters)),
   };
 }
 
