@@ -43,7 +43,13 @@ export function nodeOf(version: string): string {
 export function nodeForArm64(): readonly string[] {
   const version = process.version.slice(1);
   const folder = installOnce(`node-arm64-${version}`, (target) => {
-    const debian = ["qemu-user-static", "libc6-arm64-cross", "libstdc++6-arm64-cross", "libgcc-s1-arm64-cross"];
+    const debian = [
+      "qemu-user-static",
+      "libc6-arm64-cross",
+      "libstdc++6-arm64-cross",
+      "libgcc-s1-arm64-cross",
+      "libatomic1-arm64-cross",
+    ];
     runTool("apt-get", ["download", ...debian], process.env, "apt-get of Debian", target);
     for (const name of readdirSync(target)) runTool("dpkg", ["-x", name, "."], process.env, "dpkg", target);
     unpackNode(target, "arm64", version);
