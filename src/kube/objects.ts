@@ -497,6 +497,47 @@ export interface XBackendTrafficPolicy extends KubeObject {
   readonly status?: { readonly ancestors?: readonly PolicyAncestorStatus[] };
 }
 
+// networking.k8s.io/v1
+
+export interface Ingress extends KubeObject {
+  readonly kind: "Ingress";
+  readonly spec: {
+    readonly ingressClassName?: string;
+    readonly defaultBackend?: IngressBackend;
+    readonly tls?: readonly { readonly hosts?: readonly string[]; readonly secretName?: string }[];
+    readonly rules?: readonly {
+      readonly host?: string;
+      readonly http?: { readonly paths?: readonly IngressPath[] };
+    }[];
+  };
+  readonly status?: { readonly loadBalancer?: { readonly ingress?: readonly unknown[] } };
+}
+
+export interface IngressPath {
+  readonly path?: string;
+  readonly pathType: "Exact" | "Prefix" | "ImplementationSpecific";
+  readonly backend: IngressBackend;
+}
+
+/** Either a Service or another object of the namespace. */
+export interface IngressBackend {
+  readonly service?: { readonly name: string; readonly port?: { readonly name?: string; readonly number?: number } };
+  readonly resource?: { readonly apiGroup?: string; readonly kind: string; readonly name: string };
+}
+
+interface IngressClass extends KubeObject {
+  readonly kind: "IngressClass";
+  readonly spec?: {
+    readonly controller?: string;
+    readonly parameters?: {
+      readonly apiGroup?: string;
+      readonly kind: string;
+      readonly name: string;
+      readonly namespace?: string;
+    };
+  };
+}
+
 // tracegate.dev/v1alpha1; the spec is parsed by the schema of its kind.
 
 export interface TracegatePolicy extends KubeObject {
@@ -542,6 +583,8 @@ export interface Objects {
   readonly ReferenceGrant: ReferenceGrant;
   readonly BackendTLSPolicy: BackendTlsPolicy;
   readonly XBackendTrafficPolicy: XBackendTrafficPolicy;
+  readonly IngressClass: IngressClass;
+  readonly Ingress: Ingress;
   readonly TracegatePolicy: TracegatePolicy;
   readonly TracegateBackend: TracegateBackend;
   readonly TracegateParameters: TracegateParameters;
@@ -552,4 +595,5 @@ export type Kind = keyof Objects;
 export const GATEWAY_GROUP = "gateway.networking.k8s.io";
 /** Of the kinds of the Gateway API that are experiments, whose names begin with X. */
 export const EXPERIMENTAL_GROUP = "gateway.networking.x-k8s.io";
+export const INGRESS_GROUP = "networking.k8s.io";
 export const TRACEGATE_GROUP = "tracegate.dev";

@@ -1,4 +1,4 @@
-import { EXPERIMENTAL_GROUP, GATEWAY_GROUP, type Kind, TRACEGATE_GROUP } from "./objects.ts";
+import { EXPERIMENTAL_GROUP, GATEWAY_GROUP, INGRESS_GROUP, type Kind, TRACEGATE_GROUP } from "./objects.ts";
 
 /** How the API server names the resources of a kind. */
 export interface ResourceName {
@@ -49,6 +49,8 @@ export const RESOURCES: { readonly [K in Kind]: ResourceName } = {
     plural: "xbackendtrafficpolicies",
     namespaced: true,
   },
+  IngressClass: { group: INGRESS_GROUP, version: "v1", plural: "ingressclasses", namespaced: false },
+  Ingress: { group: INGRESS_GROUP, version: "v1", plural: "ingresses", namespaced: true },
   TracegatePolicy: { group: TRACEGATE_GROUP, version: "v1alpha1", plural: "tracegatepolicies", namespaced: true },
   TracegateBackend: { group: TRACEGATE_GROUP, version: "v1alpha1", plural: "tracegatebackends", namespaced: true },
   TracegateParameters: { group: TRACEGATE_GROUP, version: "v1alpha1", plural: "tracegateparameters", namespaced: true },

@@ -18,7 +18,7 @@ export function quickstartText(
   files: readonly string[],
   { echo, tgctl }: { readonly echo: number; readonly tgctl: string },
 ): string {
-  const bind = binds.find(({ key, mode }) => mode === "standard" && ports[key] !== undefined);
+  const bind = binds.find(({ key, mode }) => mode === "standard" && (ports[key] ?? 0) > 0);
   const port = bind && ports[bind.key];
   if (bind === undefined || port === undefined) return "";
   const path = files.length === 0 ? "/api/hello" : "/";

@@ -33,6 +33,8 @@ export interface ControllerSettings {
     /** `TRACEGATE_WATCH_GATEWAY_SELECTOR`: labels of Gateways, as `kubectl -l` takes them; default all Gateways. */
     readonly gatewaySelector: string;
   };
+  /** `TRACEGATE_INGRESS`: Ingresses are served too; default false. */
+  readonly ingress: boolean;
   readonly hosts: {
     /** `TRACEGATE_ALLOW_CLUSTER_HOSTS`: TracegateBackends and policies may name hosts inside the cluster; default false. */
     readonly allowClusterHosts: boolean;
@@ -86,6 +88,7 @@ export function controllerSettings(
       namespaces: [...new Set(listIn(env, "TRACEGATE_WATCH_NAMESPACES"))],
       gatewaySelector: env.TRACEGATE_WATCH_GATEWAY_SELECTOR ?? "",
     },
+    ingress: env.TRACEGATE_INGRESS === "true",
     hosts: {
       allowClusterHosts: env.TRACEGATE_ALLOW_CLUSTER_HOSTS === "true",
       domains: clusterDomains(resolvConf),
