@@ -42,11 +42,13 @@ const run = defineCommand({
     file: FILE,
     config: CONFIG,
     "validate-only": { type: "switch", summary: "Validate the configuration, then exit" },
+    strict: { type: "switch", summary: "Treat warnings as errors, at the start and for reloads" },
     supervised: { type: "switch", hidden: true, summary: "Stop when the parent process ends" },
   },
   examples: [
     { does: "Run a gateway on a file", run: "-f gateway.yaml" },
     { does: "Run it on a file and a folder of files", run: "-f gateway.yaml -f conf.d" },
+    { does: "Run only a configuration without warnings", run: "-f gateway.yaml --strict" },
     { does: "Validate only", run: "-f gateway.yaml --validate-only" },
   ],
   async run({ options }, context) {

@@ -5,13 +5,13 @@ import { appRoot } from "../base/app-root.ts";
 import { formatLine, type Logger, LogOutput } from "../base/log.ts";
 import { parseLogFilter } from "../base/log-filter.ts";
 import { type Context, write } from "../cli/runner/context.ts";
-import { checkConfig } from "../config/check.ts";
+import { checkConfig, strictReport } from "../config/check.ts";
 import type { ConfigSource } from "../config/load.ts";
 import type { Settings } from "../config/settings.ts";
 import type { WorkerThreads } from "../worker/worker-threads.ts";
 import { renderReport } from "./check-report.ts";
 import { createDefaultConfig, defaultConfigPath } from "./default-config.ts";
-import { Gateway, StartError } from "./gateway.ts";
+import { Gateway, type GatewayOptions, StartError } from "./gateway.ts";
 import type { HarmlessSignals } from "./harmless-signals.ts";
 import { type GatewayLog, LogSink } from "./log-sink.ts";
 import { isNpmScript, onceEach, onParentGone } from "./npm-script.ts";
@@ -28,6 +28,8 @@ const { LOG_FORMAT, RUST_LOG } = process.env;
 interface NamedConfig {
   readonly file: readonly string[];
   readonly config: string | undefined;
+  /** Warnings are errors, at the start and for reloads. */
+  readonly strict: boolean;
 }
 
 /** Validates a configuration as a start would. Resolves with the exit code: 0 valid, 1 not. */
@@ -38,7 +40,8 @@ export async function validateOnly(named: NamedConfig, { env, stdout, stderr }: 
     await write(stdout, "No local configuration\nConfiguration is valid!\n");
     return 0;
   }
-  const { report } = await checkConfig(source, env);
+  const checked = await checkConfig(source, env);
+  const report = named.strict ? strictReport(checked.report) : checked.report;
   await write(stderr, renderReport(report));
   if (report.ok) await write(stdout, "Configuration is valid!\n");
   return report.ok ? 0 : 1;
@@ -60,7 +63,7 @@ export async function runGateway(
     if (path === undefined) return;
     log.info(created ? "created a configuration" : "no configuration was named, using the default", { file: path });
   };
-  const { stopped } = await start(sourceOf(named), signals, introduce, supervised, threads);
+  const { stopped } = await start(sourceOf(named), signals, introduce, supervised, { threads, strict: named.strict });
   return stopped;
 }
 
@@ -70,7 +73,7 @@ async function start(
   signals: HarmlessSignals,
   introduce: (log: Logger) => void = () => {},
   supervised = false,
-  threads?: WorkerThreads,
+  options: GatewayOptions = {},
 ): Promise<{ readonly gateway: Gateway; readonly stopped: Promise<number> }> {
   const { promise: stopped, resolve } = Promise.withResolvers<number>();
   let gateway: Gateway | undefined;
@@ -111,7 +114,7 @@ async function start(
     if (manager === undefined) resolve(0);
     else void manager.sent.then(() => resolve(0));
   };
-  gateway = await Gateway.start(source, process.env, log, onStopped, undefined, threads);
+  gateway = await Gateway.start(source, process.env, log, onStopped, options);
   if (supervised) reportReady();
   const running = gateway;
   running.onAttempt = () => manager?.changed(statusOf(running));
