@@ -41,15 +41,32 @@ const run = defineCommand({
     file: FILE,
     config: CONFIG,
     "validate-only": { type: "switch", summary: "Validate the configuration, then exit" },
+    "take-over": {
+      type: "switch",
+      summary:
+        "Have the gateway that runs start this one in its place, without a gap, then drain; end when this one serves",
+    },
+    pid: { type: "text", value: "process", summary: "For --take-over, if several gateways run" },
     supervised: { type: "switch", hidden: true, summary: "Stop when the parent process ends" },
   },
   examples: [
     { does: "Run a gateway on a file", run: "-f gateway.yaml" },
+    { does: "Upgrade a running gateway without a gap", run: "--take-over -f gateway.yaml" },
     { does: "Validate only", run: "-f gateway.yaml --validate-only" },
   ],
   async run({ options }, context) {
     onlyOneSource(options);
     if (options["validate-only"]) return (await import("./run.ts")).validateOnly(options, context);
+    if (options["take-over"]) {
+      if (options.file !== undefined && isReadOnce(options.file))
+        throw usage(
+          "--take-over leaves standard input to nobody",
+          "write the configuration to a file, or pass it with -c",
+        );
+      const { takeOver } = await import("./take-over/launcher.ts");
+      return takeOver(argumentsOf(options), options.pid, context);
+    }
+    if (options.pid !== undefined) throw usage("--pid is for --take-over", "tracegate --take-over --pid PID -f FILE");
     const signals = new HarmlessSignals();
     const { startWorkersEarly } = await import("./early-workers.ts");
     const threads = startWorkersEarly(options, context.env);
@@ -57,6 +74,18 @@ const run = defineCommand({
     return runGateway(options, options.supervised, threads, signals);
   },
 });
+
+/** The arguments of a new process that takes over: what was given, apart from the options of the command that starts it. */
+function argumentsOf({
+  file,
+  config,
+}: {
+  readonly file: string | undefined;
+  readonly config: string | undefined;
+}): string[] {
+  if (file !== undefined) return ["run", "--file", file];
+  return config === undefined ? ["run"] : ["run", "--config", config];
+}
 
 const check = defineCommand({
   name: "check",
