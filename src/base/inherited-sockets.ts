@@ -22,6 +22,11 @@ export class InheritedSockets {
     this.#addresses = new Set(sockets.map(({ address }) => address));
   }
 
+  /** Whether the sockets are those of a service manager, which keeps them. */
+  get ofServiceManager(): boolean {
+    return !this.takesOver && this.#addresses.size > 0;
+  }
+
   /** Whether there is, or was at the start, a socket at this address. */
   has(address: string): boolean {
     return this.#addresses.has(address);

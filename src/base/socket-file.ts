@@ -50,7 +50,7 @@ export async function listenAtFile(server: Server, path: string, mode: number, o
   return new SocketFile(server, path);
 }
 
-/** The file of a listening socket, which goes with it. */
+/** The file of a listening socket that this process has made, which goes with it. */
 export class SocketFile {
   #kept = false;
 

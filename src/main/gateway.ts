@@ -142,7 +142,13 @@ export class Gateway {
       },
       onExport: (exporter, chunk) => this.exports.add(exporter, chunk),
       onDocumentWanted: (url) => this.#follower.documentWanted(url),
-      onWorkerDeath: (name, error) => this.#log.error("a worker died and is being replaced", { worker: name, error }),
+      onWorkerDeath: (name, error) => {
+        this.#log.error("a worker died and is being replaced", { worker: name, error });
+        if (!inherited.ofServiceManager) return;
+        // The copies of the dead worker are gone, and only a new process gets others.
+        this.#log.error("its sockets belong to the service manager: the gateway ends, to be started again with them");
+        void this.shutdown();
+      },
     };
     this.supervisor = new Supervisor({ ...supervised, inherited }, events, threads);
     const { supervisor } = this;

@@ -1,7 +1,7 @@
 import { createServer, type Server, type Socket } from "node:net";
 import { listenAt } from "../base/listen-address.ts";
 import type { OwnSockets } from "../base/own-sockets.ts";
-import { listenAtFile, SocketFile } from "../base/socket-file.ts";
+import { listenAtFile, type SocketFile } from "../base/socket-file.ts";
 import { type Addresses, socketAddresses } from "./addresses.ts";
 import { listeningFd, sockets } from "./node-internals.ts";
 import { SocketReader } from "./read-buffer.ts";
@@ -92,7 +92,7 @@ export class Acceptor {
     if (fd === undefined || server.listening) return;
     server.on("error", onError);
     server.listen({ fd, backlog: BACKLOG }, () => {
-      if ("path" in at) this.#file = new SocketFile(server, at.path);
+      // The file of a socket stays: systemd, or a process that takes over in turn, may have the socket too.
       server.once("close", "path" in at ? own.addUnix(at.path) : own.addPort("tcp", "bind", at.port, at.host));
     });
   }

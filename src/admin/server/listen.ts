@@ -4,7 +4,7 @@ import { codeOf, messageOf } from "../../base/errors.ts";
 import type { InheritedSockets } from "../../base/inherited-sockets.ts";
 import { formatHostPort, isWithoutIpv6, type ListenAddress, listenAt } from "../../base/listen-address.ts";
 import type { OwnSockets } from "../../base/own-sockets.ts";
-import { claimSocketFile, listenAtFile, SocketFile } from "../../base/socket-file.ts";
+import { claimSocketFile, listenAtFile, type SocketFile } from "../../base/socket-file.ts";
 
 /** A server to start; `create` makes one instance per socket address. */
 interface ListenTarget {
@@ -79,7 +79,8 @@ async function listenUnix(path: string, target: ListenTarget): Promise<Listening
   const fd = target.inherited?.take(`unix:${path}`);
   if (fd !== undefined) {
     await bind(server, { fd }, target, () => target.own.addUnix(path));
-    return { servers: [server], addresses: [`unix:${path}`], file: new SocketFile(server, path) };
+    // The file stays: systemd, or a process that takes over in turn, may have the socket too.
+    return { servers: [server], addresses: [`unix:${path}`] };
   }
   await removeStale(path, target);
   let file: SocketFile;
