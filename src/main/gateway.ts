@@ -32,6 +32,7 @@ import type { Follower, Host } from "./follower.ts";
 import { Impacts } from "./impacts.ts";
 import { InternalApi } from "./internal-api.ts";
 import type { GatewayLog, LogSink } from "./log-sink.ts";
+import { ManagedCertificates } from "./managed-certificates.ts";
 import { makePlane } from "./plane.ts";
 import { StreamFollower } from "./stream-follower.ts";
 import { makeExports, type TelemetryExport } from "./telemetry-export.ts";
@@ -60,6 +61,7 @@ export class Gateway {
   readonly records: Records | undefined;
   readonly history: TrafficHistory;
   readonly exports: TelemetryExport;
+  readonly certificates: ManagedCertificates;
   readonly sink: LogSink;
   readonly settings: Settings;
   readonly #output: LogOutput;
@@ -128,6 +130,7 @@ export class Gateway {
             new Egress({ provenance: "operator", lookupRules: NO_LOOKUP_RULES }, supervised.own),
             output.logger("xds"),
           );
+    this.certificates = new ManagedCertificates(egress, output.logger("acme"));
     this.exports = makeExports(supervised.worker, egress, env, output.logger("telemetry"));
     const events: SupervisorEvents = {
       onLog: (lines, dropped) => {
@@ -296,6 +299,7 @@ export class Gateway {
 
   #applied(configuration: PackedIr, warnings: readonly Diagnostic[]): void {
     this.#configuration = configuration;
+    void this.certificates.follow(configuration.frame);
     for (const { source: _line, ...warning } of warnings) this.#log.warn(formatDiagnostics([warning]).trimEnd());
     for (const bind of configuration.frame.binds) {
       if (bind.mode === "internal") continue;
@@ -331,7 +335,7 @@ export class Gateway {
     this.history.close();
     this.#follower.close();
     this.#resources.close();
-    await Promise.all([this.supervisor.stop(), this.rehearsals.close()]);
+    await Promise.all([this.certificates.close(), this.supervisor.stop(), this.rehearsals.close()]);
     await Promise.all([this.#internal, ...this.#servers.values()].map((server) => server.close()));
   }
 }

@@ -20,6 +20,7 @@ import type { Resources } from "../../translation/resources/store.ts";
 import type { TracingInput } from "../../translation/schema/telemetry.ts";
 import type { InputReader } from "../parse/inputs.ts";
 import type { ConfigFile } from "../schema/config.ts";
+import { adviseOnAcme } from "./acme.ts";
 import type { Context } from "./context.ts";
 import { findCycles } from "./cycles.ts";
 import { reportDangling } from "./dangling.ts";
@@ -213,5 +214,6 @@ function translateBinds(
     claim(bind, `gateways.${String(path[1])}`, path);
     binds.push(bind);
   }
+  adviseOnAcme(binds, context.report);
   return binds;
 }
