@@ -150,7 +150,7 @@ function policySpec(): Structural {
     properties: {
       targetRefs: described(
         targetRules(targetRefs),
-        "What the policy is attached to. Up to 16 objects of its namespace.",
+        "What the policy is attached to. Up to 16 objects of its namespace. A policy that routes name as a filter needs none.",
       ),
       targetSelectors: described(
         targetRules(targetSelectors),
@@ -185,8 +185,8 @@ function policySpec(): Structural {
     },
     "x-kubernetes-validations": [
       {
-        rule: "has(self.targetRefs) != has(self.targetSelectors)",
-        message: "exactly one of targetRefs and targetSelectors is required",
+        rule: "!has(self.targetRefs) || !has(self.targetSelectors)",
+        message: "only one of targetRefs and targetSelectors may be set",
       },
       { rule: SECTIONS.map(has).join(" || "), message: "one of frontend, traffic, backend is required" },
       ...SECTIONS.map(sectionRule),

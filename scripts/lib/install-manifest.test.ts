@@ -3,7 +3,7 @@ import { spawnSync } from "node:child_process";
 import { test } from "node:test";
 import { parse, parseAllDocuments } from "yaml";
 import { OWNED_KINDS } from "../../src/controller/base/manifest.ts";
-import { WATCHED_KINDS } from "../../src/controller/base/watched.ts";
+import { watchedKinds } from "../../src/controller/base/watched.ts";
 import type { Kind } from "../../src/kube/objects.ts";
 import { RESOURCES } from "../../src/kube/resources.ts";
 import { controllerRules } from "../../test/helpers/kube/permissions.ts";
@@ -84,7 +84,7 @@ test("the ClusterRole permits what the controller does, and nothing else", () =>
     const { group, plural } = RESOURCES[kind];
     wanted.push(...verbs.map((verb) => `${verb} ${group}/${plural}${subresource}`));
   };
-  for (const kind of WATCHED_KINDS) want(kind, ["list", "watch"]);
+  for (const kind of watchedKinds({ ingress: false })) want(kind, ["list", "watch"]);
   for (const kind of OWNED_KINDS)
     want(kind, ["list", "watch", "get", "create", "delete", ...(kind === "Secret" ? [] : ["patch"])]);
   for (const kind of WITH_STATUS) {

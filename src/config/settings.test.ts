@@ -87,7 +87,7 @@ test("only fields that are written count", () => {
 });
 
 test("pages of the backend behind the quickstart, which serves on an origin that is admitted by default, are not admitted", () => {
-  const loaded = loadConfig({ kind: "file", path: `${appRoot}examples/quickstart.yaml` }, {});
+  const loaded = loadConfig({ kind: "files", paths: [`${appRoot}examples/quickstart.yaml`] }, {});
   assert.ok(loaded.ok);
   assert.ok(settingsOf({}).admin.browserOrigins.includes("http://localhost:3000"));
   assert.deepEqual(loaded.config.admin.browserOrigins, []);

@@ -13,7 +13,7 @@ import { type SettingsInput, WORKER_THREADS } from "../translation/schema/settin
 import { type Locality, ownLocality } from "../upstream/discovery/locality.ts";
 import type { LookupFamily } from "../upstream/resolve/resolver.ts";
 import { FREE_PORTS } from "./free-ports.ts";
-import type { ConfigDocument } from "./parse/document.ts";
+import type { ConfigSet } from "./parse/config-set.ts";
 import { countThreads } from "./worker-threads.ts";
 
 type Env = Readonly<Record<string, string | undefined>>;
@@ -110,7 +110,7 @@ export function resolveSettings(
   input: SettingsInput,
   adminAddr: ListenAddress | undefined,
   env: Env,
-  document: ConfigDocument,
+  document: ConfigSet,
 ): Settings {
   const override = <T>(name: string, parse: (text: string) => T | undefined, expected: string): T | undefined => {
     const text = env[name];
@@ -182,7 +182,7 @@ export function resolveSettings(
   return settings;
 }
 
-function reportCollisions(settings: Settings, document: ConfigDocument): void {
+function reportCollisions(settings: Settings, document: ConfigSet): void {
   const servers = Object.entries(ownServers(settings));
   for (const [i, [field, address]] of servers.entries()) {
     const [other] = servers.slice(0, i).find(([, earlier]) => collide(earlier, address)) ?? [];
@@ -205,7 +205,7 @@ export function ownServers(settings: Settings): Readonly<Record<string, ListenAd
 /** Default path of the token, which the deployer mounts into the pods of proxies. */
 const DEFAULT_TOKEN = "/var/run/secrets/xds-tokens/xds-token";
 
-function xdsSettings(input: SettingsInput, env: Env, document: ConfigDocument): XdsSettings | undefined {
+function xdsSettings(input: SettingsInput, env: Env, document: ConfigSet): XdsSettings | undefined {
   const either = (name: string, written: string | undefined): string | undefined => env[name] || written || undefined;
   const address = either("XDS_ADDRESS", input.xdsAddress);
   if (address === undefined) return undefined;
@@ -242,7 +242,7 @@ function graceDeadline(seconds: string | undefined): number {
   return Math.max(1, grace > 10 ? grace - 5 : grace - 1) * 1000;
 }
 
-function logLevel(level: string | readonly string[], document: ConfigDocument): string {
+function logLevel(level: string | readonly string[], document: ConfigSet): string {
   const text = typeof level === "string" ? level : level.join(",");
   try {
     return parseLogFilter(text).toString();

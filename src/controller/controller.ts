@@ -22,7 +22,7 @@ import { XdsServer } from "../xds/server/server.ts";
 import { ownProfiles, startControllerAdmin } from "./admin.ts";
 import { deploymentName } from "./base/manifest.ts";
 import { type ControllerSettings, lookupRules } from "./base/settings.ts";
-import { scopesOf, WATCHED, WATCHED_KINDS } from "./base/watched.ts";
+import { scopesOf, WATCHED, watchedKinds } from "./base/watched.ts";
 import { Certificates } from "./certificates.ts";
 import { Documents } from "./documents.ts";
 import { Graph } from "./graph/graph.ts";
@@ -75,6 +75,8 @@ export class Controller {
   readonly #documents: Documents;
   readonly #listenerCertificates: Certificates;
   readonly #referenced: ReferencedObjects;
+  /** What is followed. */
+  readonly #kinds: readonly Kind[];
   readonly #reflectors: readonly Reflector<Kind>[];
   readonly #stream: XdsServer;
   /** undefined: the stream is in plaintext. */
@@ -155,7 +157,8 @@ export class Controller {
       onProxy: (proxy, connected) => this.#reports.update(proxy, connected),
       onDocumentWanted: (url) => this.#documents.want(url),
     });
-    this.#reflectors = WATCHED_KINDS.flatMap((kind) =>
+    this.#kinds = watchedKinds(settings);
+    this.#reflectors = this.#kinds.flatMap((kind) =>
       scopesOf(kind, settings.watch.namespaces).map((namespace) => this.#reflector(kind, namespace)),
     );
     this.#election = new LeaderElection({
@@ -264,7 +267,7 @@ export class Controller {
       if (signal.aborted) return;
       this.#synced = true;
       this.#log.info("synced", {
-        objects: WATCHED_KINDS.reduce((sum, kind) => sum + this.#graph.count(kind), 0),
+        objects: this.#kinds.reduce((sum, kind) => sum + this.#graph.count(kind), 0),
       });
       this.#syncer.start();
       // Who leads must be able to write at once.
@@ -310,6 +313,7 @@ export class Controller {
       settings,
       version,
       output,
+      events: this.#events,
       ...input,
     });
     this.#syncer.changed();
@@ -329,7 +333,7 @@ export class Controller {
     return {
       version: this.#options.version,
       leading: this.#election.leading,
-      objects: WATCHED_KINDS.map((kind) => {
+      objects: this.#kinds.map((kind) => {
         const states = this.#reflectors.filter((each) => each.kind === kind).map(({ state }) => state);
         const worst = states.find((state) => state !== "following") ?? "following";
         return { kind, state: worst, count: this.#graph.count(kind) };

@@ -1,6 +1,7 @@
 import type { LogOutput } from "../base/log.ts";
 import { nameOfKey } from "../base/object-key.ts";
 import type { KubeClient } from "../kube/client.ts";
+import type { EventRecorder } from "../kube/events.ts";
 import { counter, type ExtraMetric, type LabelledSample } from "../telemetry/prometheus.ts";
 import type { ControllerSettings } from "./base/settings.ts";
 import { ClassKeeper } from "./deploy/class-keeper.ts";
@@ -8,8 +9,10 @@ import { Deployer } from "./deploy/deployer.ts";
 import { deploymentsQuery, type GatewayDeployment } from "./deploy/deployments.ts";
 import type { Graph, Query, Read } from "./graph/graph.ts";
 import { deploymentReport } from "./graph/inputs.ts";
+import { IngressEvents } from "./ingress-events.ts";
 import { CertificateKeeper, keptCertificates } from "./kept-certificates.ts";
 import type { ControllerName, ReconcileMetrics } from "./metrics.ts";
+import { allIngressProblems } from "./status/ingress-statuses.ts";
 import { desiredStatuses } from "./status/statuses.ts";
 import { StatusWriter } from "./status/writer.ts";
 
@@ -19,6 +22,7 @@ interface ClusterWritersOptions {
   readonly settings: ControllerSettings;
   readonly version: string;
   readonly output: LogOutput;
+  readonly events: EventRecorder;
   readonly metrics: ReconcileMetrics;
   /** To be called when they have set an input of the graph. */
   readonly changed: () => void;
@@ -32,6 +36,7 @@ export class ClusterWriters {
   readonly #deployer: Deployer;
   readonly #classes: ClassKeeper;
   readonly #certificates: CertificateKeeper;
+  readonly #ingressEvents: IngressEvents;
   readonly #closing = new AbortController();
   readonly #deploying: Promise<void>;
 
@@ -51,6 +56,7 @@ export class ClusterWriters {
     this.#deploying = this.#deployer.run(this.#closing.signal);
     this.#classes = new ClassKeeper(client, settings, log);
     this.#certificates = new CertificateKeeper(client, log);
+    this.#ingressEvents = new IngressEvents(options.events, (key) => graph.get("Ingress", key));
     this.#statuses = new StatusWriter({
       client,
       controllerName: settings.controllerName,
@@ -75,6 +81,7 @@ export class ClusterWriters {
     attempt("deployer", () => this.#certificates.update(graph.query(keptCertificates, "")));
     attempt("deployer", () => this.#deployer.update(graph.query(this.#deployments, "")));
     attempt("status", () => this.#statuses.update(graph.query(desiredStatuses, "")));
+    attempt("status", () => this.#ingressEvents.update(graph.query(allIngressProblems, "")));
     if (errors.length > 0) throw errors[0];
   }
 

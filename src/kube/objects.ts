@@ -3,6 +3,8 @@
  * Gateway API types follow v1.6 (experimental channel). Values are as users wrote them: the CRDs have validated their shape.
  */
 
+import type { IngressClassSpec, IngressSpec } from "./ingress.ts";
+
 export interface ObjectMeta {
   readonly name: string;
   /** Empty for cluster-scoped objects. */
@@ -88,6 +90,12 @@ export interface ServicePort {
   readonly protocol?: "TCP" | "UDP" | "SCTP";
   readonly targetPort?: number | string;
   readonly appProtocol?: string;
+}
+
+/** A Service of a set of clusters (multicluster.x-k8s.io, KEP-1645). */
+export interface ServiceImport extends KubeObject {
+  readonly kind: "ServiceImport";
+  readonly spec?: { readonly ports?: readonly ServicePort[]; readonly ips?: readonly string[] };
 }
 
 export interface EndpointSlice extends KubeObject {
@@ -497,6 +505,19 @@ export interface XBackendTrafficPolicy extends KubeObject {
   readonly status?: { readonly ancestors?: readonly PolicyAncestorStatus[] };
 }
 
+// networking.k8s.io/v1
+
+export interface Ingress extends KubeObject {
+  readonly kind: "Ingress";
+  readonly spec: IngressSpec;
+  readonly status?: { readonly loadBalancer?: { readonly ingress?: readonly unknown[] } };
+}
+
+interface IngressClass extends KubeObject {
+  readonly kind: "IngressClass";
+  readonly spec?: IngressClassSpec;
+}
+
 // tracegate.dev/v1alpha1; the spec is parsed by the schema of its kind.
 
 export interface TracegatePolicy extends KubeObject {
@@ -522,6 +543,7 @@ export interface Objects {
   readonly Namespace: Namespace;
   readonly Service: Service;
   readonly EndpointSlice: EndpointSlice;
+  readonly ServiceImport: ServiceImport;
   readonly Secret: Secret;
   readonly ConfigMap: ConfigMap;
   readonly Pod: Pod;
@@ -542,6 +564,8 @@ export interface Objects {
   readonly ReferenceGrant: ReferenceGrant;
   readonly BackendTLSPolicy: BackendTlsPolicy;
   readonly XBackendTrafficPolicy: XBackendTrafficPolicy;
+  readonly IngressClass: IngressClass;
+  readonly Ingress: Ingress;
   readonly TracegatePolicy: TracegatePolicy;
   readonly TracegateBackend: TracegateBackend;
   readonly TracegateParameters: TracegateParameters;
@@ -552,4 +576,7 @@ export type Kind = keyof Objects;
 export const GATEWAY_GROUP = "gateway.networking.k8s.io";
 /** Of the kinds of the Gateway API that are experiments, whose names begin with X. */
 export const EXPERIMENTAL_GROUP = "gateway.networking.x-k8s.io";
+export const INGRESS_GROUP = "networking.k8s.io";
+/** Of the API of services in several clusters. */
+export const MULTICLUSTER_GROUP = "multicluster.x-k8s.io";
 export const TRACEGATE_GROUP = "tracegate.dev";

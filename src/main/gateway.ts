@@ -15,6 +15,7 @@ import { CliError } from "../cli/runner/errors.ts";
 import { type ConfigSource, rereadable } from "../config/load.ts";
 import { loadConfigAside, loadWithResources } from "../config/load-thread.ts";
 import type { Settings } from "../config/settings.ts";
+import { formatBindAddresses } from "../ir/bind-addresses.ts";
 import { callersOf } from "../ir/callers-of.ts";
 import { type PackedIr, unpackIr } from "../ir/packed-ir.ts";
 import { Egress, NO_LOOKUP_RULES } from "../net/egress.ts";
@@ -303,11 +304,10 @@ export class Gateway {
     for (const { source: _line, ...warning } of warnings) this.#log.warn(formatDiagnostics([warning]).trimEnd());
     for (const bind of configuration.frame.binds) {
       if (bind.mode === "internal") continue;
-      this.#log.info("serving", {
-        bind: bind.key,
-        host: bind.host,
-        port: this.supervisor.ports[bind.key] ?? bind.port,
-      });
+      const port = this.supervisor.ports[bind.key] ?? bind.port;
+      const where =
+        bind.addresses === undefined ? { host: bind.host, port } : { address: formatBindAddresses(bind, port) };
+      this.#log.info("serving", { bind: bind.key, ...where });
     }
     this.#serving = true;
     this.#checkReady();

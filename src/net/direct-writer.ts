@@ -34,23 +34,30 @@ export interface StreamBinding {
   readonly streamBaseState: Int32Array;
   readonly kReadBytesOrError: number;
   readonly kLastWriteWasAsync: number;
+  /**
+   * Where the error of a write is that has returned a request. There since Node 26, whose handles take no request: they make one for a
+   * write that has to wait, and return it.
+   */
+  readonly kLastWriteErr?: number | undefined;
   readonly WriteWrap: new () => object;
 }
 
+/** What a handle returns: 0, an error number or, since Node 26, the request of a write that waits. */
+type WriteResult = number | WriteRequest;
+
 export interface WritableHandle {
-  /** Both return 0 or an error number. */
-  writeLatin1String(request: object, text: string): number;
-  writeBuffer(request: object, bytes: Buffer): number;
+  writeLatin1String(request: object | null, text: string): WriteResult;
+  writeBuffer(request: object | null, bytes: Buffer): WriteResult;
   /** `allBuffers`: no piece is text. */
-  writev(request: object, pieces: readonly Buffer[], allBuffers: true): number;
+  writev(request: object | null, pieces: readonly Buffer[], allBuffers: true): WriteResult;
 }
 
 /** A write request of the handle. */
 interface WriteRequest {
   oncomplete: (this: WriteRequest, status: number) => void;
   writer: HandleWriter | undefined;
-  /** Status of a write that has ended inside the call; undefined = it has not. */
-  status: number | undefined;
+  /** Status of a write that has ended inside the call; null = it has not. Since Node 26 the handle sets it. */
+  writeStatus: number | null;
   /** Keeps the bytes in memory while they are being written. */
   bytes: Buffer | readonly Buffer[] | undefined;
 }
@@ -75,42 +82,47 @@ export class HandleWriter implements DirectWriter {
   }
 
   writeText(text: string): void {
-    const request = spareRequest ?? newRequest(this.#stream);
-    const status = this.#handle.writeLatin1String(request, text);
-    this.#dispatched(request, status, text.length, undefined, undefined);
+    const result = this.#handle.writeLatin1String(requestFor(this.#stream), text);
+    this.#dispatched(result, text.length, undefined, undefined);
   }
 
   writeBytes(bytes: Buffer, release?: () => void): void {
-    const request = spareRequest ?? newRequest(this.#stream);
-    const status = this.#handle.writeBuffer(request, bytes);
-    this.#dispatched(request, status, bytes.length, bytes, release);
+    const result = this.#handle.writeBuffer(requestFor(this.#stream), bytes);
+    this.#dispatched(result, bytes.length, bytes, release);
   }
 
   writePieces(pieces: readonly Buffer[], length: number, release: () => void): void {
-    const request = spareRequest ?? newRequest(this.#stream);
-    const status = this.#handle.writev(request, pieces, true);
-    this.#dispatched(request, status, length, pieces, release);
+    const result = this.#handle.writev(requestFor(this.#stream), pieces, true);
+    this.#dispatched(result, length, pieces, release);
   }
 
   #dispatched(
-    request: WriteRequest,
-    status: number,
+    result: WriteResult,
     length: number,
     bytes: Buffer | readonly Buffer[] | undefined,
     release: (() => void) | undefined,
   ): void {
-    const { streamBaseState, kLastWriteWasAsync } = this.#stream;
-    if (status === 0 && streamBaseState[kLastWriteWasAsync] !== 0) {
+    const { streamBaseState, kLastWriteWasAsync, kLastWriteErr = 0 } = this.#stream;
+    let status: number;
+    let waiting: WriteRequest | undefined;
+    if (typeof result === "number") {
+      status = result;
+      waiting = streamBaseState[kLastWriteWasAsync] === 0 ? undefined : spareRequest;
+    } else {
+      status = streamBaseState[kLastWriteErr] ?? 0;
+      waiting = result;
+    }
+    if (status === 0 && waiting !== undefined) {
       spareRequest = undefined;
-      request.writer = this;
-      request.bytes = bytes;
+      waiting.oncomplete = writeEnded;
+      waiting.writer = this;
+      waiting.bytes = bytes;
       this.pending = length;
       this.#release = release;
       // If a write fails below TLS, TLS ends it inside the call, yet reports that it waits.
-      if (request.status !== undefined) writeEnded.call(request, request.status);
+      if (waiting.writeStatus !== null) writeEnded.call(waiting, waiting.writeStatus);
       return;
     }
-    spareRequest = request;
     release?.();
     if (status !== 0) this.#sink.onWriteFailure(writeError(status));
   }
@@ -125,21 +137,24 @@ export class HandleWriter implements DirectWriter {
   }
 }
 
-/** The request of this thread, which is reused unless its write had to wait. */
+/** The request of this thread, which is reused unless its write had to wait. Before Node 26. */
 let spareRequest: WriteRequest | undefined;
 
-function newRequest({ WriteWrap }: StreamBinding): WriteRequest {
-  return Object.assign(new WriteWrap(), {
+/** What to give a handle that is called. */
+function requestFor({ WriteWrap, kLastWriteErr }: StreamBinding): WriteRequest | null {
+  if (kLastWriteErr !== undefined) return null;
+  spareRequest ??= Object.assign(new WriteWrap(), {
     oncomplete: writeEnded,
     writer: undefined,
-    status: undefined,
+    writeStatus: null,
     bytes: undefined,
   });
+  return spareRequest;
 }
 
 function writeEnded(this: WriteRequest, status: number): void {
   this.bytes = undefined;
-  if (this.writer === undefined) this.status = status;
+  if (this.writer === undefined) this.writeStatus = status;
   else this.writer.ended(status);
 }
 

@@ -266,12 +266,12 @@ function findStreamBinding(): StreamBinding | undefined {
   const { binding } = process as { readonly binding?: (name: string) => Partial<StreamBinding> };
   try {
     const found = binding?.call(process, "stream_wrap") ?? {};
-    const { streamBaseState, kReadBytesOrError, kLastWriteWasAsync, WriteWrap } = found;
+    const { streamBaseState, kReadBytesOrError, kLastWriteWasAsync, kLastWriteErr, WriteWrap } = found;
     return streamBaseState instanceof Int32Array &&
       typeof kReadBytesOrError === "number" &&
       typeof kLastWriteWasAsync === "number" &&
       WriteWrap !== undefined
-      ? { streamBaseState, kReadBytesOrError, kLastWriteWasAsync, WriteWrap }
+      ? { streamBaseState, kReadBytesOrError, kLastWriteWasAsync, kLastWriteErr, WriteWrap }
       : undefined;
   } catch {
     return undefined;
@@ -351,25 +351,30 @@ function readsInto(socketClass: SocketClass): boolean {
 
 /**
  * Gives a socket a handle that reports through the state of the binding, and checks that the socket writes with requests of its
- * class, several pieces at once too, and reads from the state that a write waits and how much was read.
+ * class, its own or those of the handle, several pieces at once too, and reads from the state that a write waits and how much was read.
  */
-function sharesState(socketClass: SocketClass, { streamBaseState, ...binding }: StreamBinding): boolean {
+function sharesState(socketClass: SocketClass, binding: StreamBinding): boolean {
+  const { streamBaseState, kReadBytesOrError, kLastWriteWasAsync, kLastWriteErr, WriteWrap } = binding;
+  const handleMakesRequests = kLastWriteErr !== undefined;
+  const fits = (given: unknown): boolean => (handleMakesRequests ? given === null : given instanceof WriteWrap);
   const before = streamBaseState.slice();
-  let request: unknown;
+  const made = Object.assign(new WriteWrap(), { writeStatus: null, oncomplete: undefined });
+  let writes = false;
   let gathers = false;
   let length = 0;
   const handle: Handle = {
     reading: true,
     readStart: () => 0,
     useUserBuffer: () => {},
-    writeLatin1String: (given: object, text: string) => {
-      request = given;
-      streamBaseState[binding.kLastWriteWasAsync] = text === "A\xff" ? 1 : 0;
-      return 0;
+    writeLatin1String: (given: unknown, text: string) => {
+      writes = fits(given) && text === "A\xff";
+      streamBaseState[kLastWriteWasAsync] = 1;
+      if (handleMakesRequests) streamBaseState[kLastWriteErr] = 0;
+      return handleMakesRequests ? made : 0;
     },
-    writev: (given: object, pieces: readonly unknown[], allBuffers: boolean) => {
-      gathers = given instanceof binding.WriteWrap && pieces[1] === onread.buffer && allBuffers;
-      streamBaseState[binding.kLastWriteWasAsync] = 0;
+    writev: (given: unknown, pieces: readonly unknown[], allBuffers: boolean) => {
+      gathers = fits(given) && pieces[1] === onread.buffer && allBuffers;
+      streamBaseState[kLastWriteWasAsync] = 0;
       return 0;
     },
   };
@@ -384,13 +389,13 @@ function sharesState(socketClass: SocketClass, { streamBaseState, ...binding }: 
   socket.write(onread.buffer);
   socket.uncork();
   socket.write("A\xff", "latin1");
-  const waits = socket.writableLength === 2;
-  streamBaseState[binding.kReadBytesOrError] = 7;
+  const waits = socket.writableLength === 2 && (typeof made.oncomplete === "function") === handleMakesRequests;
+  streamBaseState[kReadBytesOrError] = 7;
   handle.onread?.();
   streamBaseState.set(before);
   (socket as HandleOwner)._handle = null;
   socket.destroy();
-  return request instanceof binding.WriteWrap && gathers && waits && length === 7;
+  return writes && gathers && waits && length === 7;
 }
 
 function works(check: () => boolean): boolean {

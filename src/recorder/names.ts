@@ -1,4 +1,5 @@
-import { EPOCH, fence, type RecorderMemory, storeInOrder, USED } from "./memory.ts";
+import { storeInOrder } from "../base/store-in-order.ts";
+import { EPOCH, fence, type RecorderMemory, USED } from "./memory.ts";
 
 /** Bytes of one name at most; longer ones are cut. */
 export const MAX_NAME = 1024;

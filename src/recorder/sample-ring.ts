@@ -3,7 +3,7 @@
  * accepts it if the oldest entry of the ring is not a later one by then. A worker may be killed at any point: what it was writing is
  * not in the ring, and its replacement writes there again.
  */
-import { storeInOrder } from "./memory.ts";
+import { storeInOrder } from "../base/store-in-order.ts";
 
 /** Bytes of the header, which is followed by the entries. */
 const HEAD = 64;

@@ -3,9 +3,10 @@
  * anything else. A reader copies the slot and accepts the copy if the slot was complete before and after, with the same number. A
  * worker may be killed at any point of this: then the slot stays incomplete until it is used again.
  */
+import { storeInOrder } from "../base/store-in-order.ts";
 import { latin1Slice, latin1Write } from "../net/node-internals.ts";
 import { COMPLETE, fieldsIn, LAYOUT, SLOT, type SlotFields, TEXTS } from "./layout.ts";
-import { type Area, fence, type RecorderMemory, storeInOrder } from "./memory.ts";
+import { type Area, fence, type RecorderMemory } from "./memory.ts";
 
 const SEQUENCE = LAYOUT.sequence.offset / Int32Array.BYTES_PER_ELEMENT;
 /** The fields as cells of eight bytes, without the first, in which `sequence` and `flags` are. */

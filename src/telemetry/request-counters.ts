@@ -46,24 +46,23 @@ export class RequestCounters {
   /** `onMemory` receives the table's memory, first at once and again whenever the table has grown into a new one. */
   constructor(onMemory: (memory: SharedArrayBuffer) => void = () => {}) {
     this.#onMemory = onMemory;
-    this.#rows = this.#allocate(FIRST_ROWS * ROW);
+    this.#rows = this.#allocate(FIRST_ROWS * ROW, new Float64Array(0));
   }
 
   /** Adds a series and returns its handle. */
   add(): number {
     const row = this.#used++ * ROW;
-    if (row + ROW > this.#rows.length) {
-      const larger = this.#allocate(this.#rows.length * 2);
-      larger.set(this.#rows);
-      this.#rows = larger;
-    }
+    if (row + ROW > this.#rows.length) this.#rows = this.#allocate(this.#rows.length * 2, this.#rows);
     return row;
   }
 
-  #allocate(length: number): Float64Array {
+  #allocate(length: number, numbers: Float64Array): Float64Array {
     const memory = new SharedArrayBuffer(length * Float64Array.BYTES_PER_ELEMENT);
+    const rows = new Float64Array(memory);
+    rows.set(numbers);
+    // Only now: readers would take zeros for counters that have started again.
     this.#onMemory(memory);
-    return new Float64Array(memory);
+    return rows;
   }
 
   /** Counts a finished request; `seconds` from its first byte to the end of its response, which was at `endedAt`, `performance.now()` ms. */

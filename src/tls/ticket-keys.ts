@@ -1,4 +1,5 @@
 import { createHash, hkdfSync, randomFillSync } from "node:crypto";
+import { storeInOrder } from "../base/store-in-order.ts";
 import type { TicketKey, TicketKeyring } from "../net/node-internals-tls.ts";
 
 /** Milliseconds for which a secret encrypts new tickets; for the same time after that, it only decrypts. */
@@ -10,6 +11,8 @@ const SECRET_BYTES = 32;
 /** The current secret, the one before, and the place of the next. */
 const PLACES = 3;
 const HEADER_BYTES = 64;
+/** Cells of the header: the number of rotations, and one that only orders accesses. */
+const [ROTATIONS, FENCE] = [0, 1];
 const NAME_BYTES = 16;
 const AES_BYTES = 16;
 const HMAC_BYTES = 32;
@@ -20,14 +23,14 @@ const HMAC_BYTES = 32;
  */
 export class TicketSecrets {
   readonly memory: SharedArrayBuffer;
-  /** [0] counts the rotations; the current secret is at this number modulo `PLACES`. */
-  readonly #rotations: Int32Array;
+  /** The header. The current secret is at the number of rotations modulo `PLACES`. */
+  readonly #header: Int32Array;
   readonly #secrets: Uint8Array;
 
   /** `memory`: that of another thread; absent = new secrets. */
   constructor(memory?: SharedArrayBuffer) {
     this.memory = memory ?? new SharedArrayBuffer(HEADER_BYTES + PLACES * SECRET_BYTES);
-    this.#rotations = new Int32Array(this.memory, 0, 1);
+    this.#header = new Int32Array(this.memory, 0, HEADER_BYTES / Int32Array.BYTES_PER_ELEMENT);
     this.#secrets = new Uint8Array(this.memory, HEADER_BYTES);
     if (memory === undefined) this.#secrets.set(randomBytes(PLACES * SECRET_BYTES));
   }
@@ -39,19 +42,27 @@ export class TicketSecrets {
   rotate(): void {
     const next = this.rotations + 1;
     this.#secrets.set(randomBytes(SECRET_BYTES), (next % PLACES) * SECRET_BYTES);
-    Atomics.store(this.#rotations, 0, next);
-    // The place of the next rotation holds the secret before the former one.
+    // Threads must see the new number before the place of the next rotation changes, which holds the secret before the former one.
+    storeInOrder(this.#header, ROTATIONS, next);
     this.#secrets.fill(0, ((next + 1) % PLACES) * SECRET_BYTES, ((next + 1) % PLACES) * SECRET_BYTES + SECRET_BYTES);
   }
 
   get rotations(): number {
-    return Atomics.load(this.#rotations, 0);
+    return Atomics.load(this.#header, ROTATIONS);
   }
 
-  /** A copy of the secret with this number of rotations: the current one or the one before. */
-  at(rotations: number): Uint8Array {
-    const from = ((rotations + PLACES) % PLACES) * SECRET_BYTES;
-    return Uint8Array.from(this.#secrets.subarray(from, from + SECRET_BYTES));
+  /** Copies of the current secret and of the one before, with the number of rotations by then. */
+  read(): { readonly rotations: number; readonly secrets: readonly Uint8Array[] } {
+    while (true) {
+      const { rotations } = this;
+      const secrets = [rotations, rotations - 1].map((each) => {
+        const from = ((each + PLACES) % PLACES) * SECRET_BYTES;
+        return Uint8Array.from(this.#secrets.subarray(from, from + SECRET_BYTES));
+      });
+      // A rotation meanwhile may have overwritten the one before with zeros, from which everybody could derive keys.
+      storeInOrder(this.#header, FENCE, 0);
+      if (this.rotations === rotations) return { rotations, secrets };
+    }
   }
 }
 
@@ -91,10 +102,10 @@ export class ListenerTickets implements TicketKeyring {
 
   /** The current key, then the one before. */
   #known(): readonly TicketKey[] {
-    const { rotations } = this.#secrets;
-    if (rotations !== this.#rotations) {
+    if (this.#secrets.rotations !== this.#rotations) {
+      const { rotations, secrets } = this.#secrets.read();
       this.#rotations = rotations;
-      this.#keys = [rotations, rotations - 1].map((each) => derive(this.#secrets.at(each), this.#listener));
+      this.#keys = secrets.map((secret) => derive(secret, this.#listener));
     }
     return this.#keys;
   }

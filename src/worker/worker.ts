@@ -202,7 +202,10 @@ function main(port: NonNullable<typeof parentPort>, options: WorkerOptions): voi
 
   const commands: Handlers = {
     prepare: ({ generation, configuration, ports }) =>
-      plane.prepare(generation, configuration, ports, options.reusePort),
+      plane.prepare(generation, configuration, ports, {
+        reusePort: options.reusePort,
+        unixSockets: options.index === 0,
+      }),
     commit: () => plane.commit(),
     abort: () => plane.abort(),
     watch: ({ id, slot, filter, options }) => watchers.add(id, slot, filter, options),

@@ -267,15 +267,45 @@ stringData: {tls.crt: this is no certificate, tls.key: nor is this a key}
   });
 });
 
+test("a policy is a filter of a rule, whose requests get 500 without it", async () => {
+  await apply(`
+apiVersion: tracegate.dev/v1alpha1
+kind: TracegatePolicy
+metadata: {name: teapot, namespace: ${NS}}
+spec: {traffic: {directResponse: {status: 418}}}
+---
+apiVersion: gateway.networking.k8s.io/v1
+kind: HTTPRoute
+metadata: {name: filtered, namespace: ${NS}}
+spec:
+  parentRefs: [{name: web}]
+  hostnames: [${HOST}]
+  rules:
+    - matches: [{path: {value: /filtered}}]
+      filters: [{type: ExtensionRef, extensionRef: {group: tracegate.dev, kind: TracegatePolicy, name: teapot}}]
+      backendRefs: [{name: echo, port: 80}]
+`);
+  const { message } = await condition("tracegatepolicy", "teapot", "Attached", "True");
+  assert.match(message, /filter by HTTPRoute e2e-policies\/filtered/);
+  const status = async () => (await get({ address, host: HOST, path: "/filtered" })).status;
+  await eventually("418", async () => (await status()) === 418);
+  await kubectl("-n", NS, "delete", "tracegatepolicy", "teapot");
+  await eventually("500", async () => (await status()) === 500);
+  assert.equal((await condition("httproute", "filtered", "ResolvedRefs", "False")).reason, "FilterNotFound");
+});
+
 test("the API server rejects invalid policies, and says why", async () => {
   const { code, stderr } = await run("kubectl", ["apply", "-f", "-"], {
     input: `
 apiVersion: tracegate.dev/v1alpha1
 kind: TracegatePolicy
-metadata: {name: aimless, namespace: ${NS}}
-spec: {traffic: {delay: {duration: 1s}}}
+metadata: {name: torn, namespace: ${NS}}
+spec:
+  targetRefs: [{group: gateway.networking.k8s.io, kind: HTTPRoute, name: main}]
+  targetSelectors: [{group: gateway.networking.k8s.io, kind: HTTPRoute, matchLabels: {a: b}}]
+  traffic: {delay: {duration: 1s}}
 `,
   });
   assert.equal(code, 1);
-  assert.match(stderr, /exactly one of targetRefs and targetSelectors/);
+  assert.match(stderr, /only one of targetRefs and targetSelectors/);
 });

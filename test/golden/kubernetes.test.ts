@@ -1,6 +1,6 @@
 /**
  * Pairs of files: `NAME.in.yaml` are objects of Kubernetes, one document each; `NAME.out.yaml` what the controller makes of
- * them: for every Gateway what its proxies are sent, and the status of every object. What an output leaves out is as `DEFAULTS`
+ * them: for every Gateway what its proxies are sent, the status of every object, and the Events of Ingresses. What an output leaves out is as `DEFAULTS`
  * say. UPDATE_GOLDEN=1 writes the outputs.
  *
  * `clusterOf` says what may be left out. `$CA` is a CA made for the test, `$CERT` and `$KEY` a certificate by it, `$CERT2` and `$KEY2`
@@ -18,6 +18,7 @@ import { formatPath, valueAt } from "../../src/base/paths.ts";
 import type { Graph } from "../../src/controller/graph/graph.ts";
 import type { Inputs } from "../../src/controller/graph/inputs.ts";
 import type { DesiredStatus } from "../../src/controller/status/desired.ts";
+import { allIngressProblems } from "../../src/controller/status/ingress-statuses.ts";
 import { desiredStatuses } from "../../src/controller/status/statuses.ts";
 import { gatewayState } from "../../src/controller/translate/gateway-state.ts";
 import { ROUTE_KINDS } from "../../src/controller/translate/model/model.ts";
@@ -26,6 +27,7 @@ import { originOfBackend, originsOf, type PolicySource, type PolicySources } fro
 import { packIr, unpackIr } from "../../src/ir/packed-ir.ts";
 import { keyOfObject } from "../../src/kube/keys.ts";
 import { kindsOf } from "../../src/policies/merge.ts";
+import { ALONE } from "../../src/proxy/ports/sharing.ts";
 import { translateFrontend } from "../../src/translation/frontend.ts";
 import type { GatewayState, Resource } from "../../src/xds/resources.ts";
 import { noOpenssl, TestCa } from "../helpers/certificates.ts";
@@ -39,6 +41,7 @@ const KINDS: readonly DesiredStatus["kind"][] = [
   "Gateway",
   "ListenerSet",
   ...ROUTE_KINDS,
+  "Ingress",
   "BackendTLSPolicy",
   "XBackendTrafficPolicy",
   "TracegatePolicy",
@@ -107,7 +110,14 @@ function outcome(text: string): Outcome {
     .sort((a, b) => KINDS.indexOf(a.kind) - KINDS.indexOf(b.kind) || (a.key < b.key ? -1 : 1))
     .filter(({ kind, generation }) => kind !== "GatewayClass" || generation !== CLASS.metadata.generation)
     .map(shownStatus);
-  const shown = { gateways: Object.fromEntries(gateways), statuses: Object.fromEntries(statuses) };
+  const problems = Array.from(graph.query(allIngressProblems, ""), ([key, list]) => {
+    return [key, list.map(({ reason, message }) => `${reason}: ${message}`)];
+  });
+  const shown = {
+    gateways: Object.fromEntries(gateways),
+    statuses: Object.fromEntries(statuses),
+    ...(problems.length > 0 && { events: Object.fromEntries(problems) }),
+  };
   return {
     text: stringify(withoutPems(shown), asText, { aliasDuplicateObjects: false, lineWidth: 0 }),
     states: states.flatMap(([, state]) => state ?? []),
@@ -141,7 +151,7 @@ async function assertServed(states: readonly GatewayState[]): Promise<void> {
   for (const state of states) {
     const packed = packState(state);
     const anyPort = Object.fromEntries(packed.frame.binds.map(({ key }) => [key, 0]));
-    await plane.plane.prepare(1, packed, anyPort, false);
+    await plane.plane.prepare(1, packed, anyPort, ALONE);
     plane.plane.abort();
   }
 }

@@ -1,4 +1,5 @@
 import { jsonOf } from "../../base/fields.ts";
+import type { NamedText } from "../../config/parse/config-files.ts";
 import type { GatewayImpact } from "../../impact/merge.ts";
 import type { RecordAnswer } from "../../recorder/records.ts";
 import type { AskedExpression, Evaluation } from "../../rehearsal/evaluate.ts";
@@ -173,10 +174,10 @@ export class AdminClient {
 
   /** What a configuration would do to sampled requests. `last`: only those of this time, such as `1h`; `name`: how positions call it. */
   async impact(
-    after: { readonly text: string; readonly name: string } | { readonly preview: string },
+    after: { readonly texts: readonly NamedText[] } | { readonly preview: string },
     { last, signal }: CallOptions & { readonly last?: string | undefined } = {},
   ): Promise<GatewayImpact> {
-    const [text, words] = "text" in after ? [after.text, { name: after.name }] : ["", after];
+    const [text, words] = "texts" in after ? bodyOf(after.texts) : ["", after];
     const path = withQuery("/impact", queryOf({ last, ...words }));
     const request = { method: "POST", path, body: text, timeout: IMPACT_TIMEOUT, signal } as const;
     return this.#answer("/impact", await adminJson(this.#address, request));
@@ -299,4 +300,11 @@ export class AdminClient {
   #json(path: string, { signal }: CallOptions): Promise<unknown> {
     return adminJson(this.#address, { method: "GET", path, timeout: TIMEOUT, signal });
   }
+}
+
+/** A configuration as a body of `/impact`, and the parameters that say what it is. */
+function bodyOf(texts: readonly NamedText[]): readonly [body: string, parameters: Readonly<Record<string, string>>] {
+  const [first, ...others] = texts;
+  if (first === undefined || others.length > 0) return [JSON.stringify(texts), { files: "true" }];
+  return [first.text, { name: first.name }];
 }

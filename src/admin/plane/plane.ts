@@ -1,4 +1,5 @@
 import type { Catalog, Scope } from "../../cel/index.ts";
+import type { NamedText } from "../../config/parse/config-files.ts";
 import type { GatewayImpact } from "../../impact/merge.ts";
 import type { RecordAnswer, RecordQuery } from "../../recorder/records.ts";
 import type { Evaluation } from "../../rehearsal/evaluate.ts";
@@ -118,14 +119,8 @@ export interface AdminPlane {
 
 /** A configuration, and the samples by which to judge it. */
 interface ImpactQuestion {
-  /** The configuration after the change: a text, or what the controller keeps under this id. */
-  readonly after:
-    | {
-        readonly text: string;
-        /** How positions in it call it, such as `new.yaml`. */
-        readonly name: string | undefined;
-      }
-    | { readonly preview: string };
+  /** The configuration after the change: its texts, or what the controller keeps under this id. */
+  readonly after: { readonly texts: readonly NamedText[] } | { readonly preview: string };
   /** Only requests that arrived later, epoch ms. */
   readonly since: number;
 }

@@ -173,6 +173,24 @@ const tlsServer = z
   })
   .meta({ id: "TlsServer", description: "TLS of a listener." });
 
+/** Where a bind or gateway listens; translated by `listeningAt` of config/translate/addresses.ts. */
+const listeningAt = {
+  address: z
+    .union([z.string(), z.array(z.string()).min(1)])
+    .optional()
+    .describe(
+      "Where to listen: an IPv4 or IPv6 address of this machine, `unix:/path`, or a list. Default: all addresses. Several binds may have " +
+        "the same port at different addresses; see [addresses of listeners](#addresses-of-listeners).",
+    ),
+  socketMode: z
+    .string()
+    .regex(/^0?[0-7]{3}$/)
+    .optional()
+    .describe(
+      "Permissions of the files of `unix:` addresses, octal. Default: `0600`, which lets only the same user connect.",
+    ),
+};
+
 const protocol = z.enum(["HTTP", "HTTPS", "TCP", "TLS", "UDP"]);
 
 const gatewayListener = z
@@ -191,7 +209,10 @@ const gatewayListener = z
 
 export const gateway = z
   .strictObject({
-    port,
+    port: port
+      .optional()
+      .describe("TCP or UDP port. 0 lets the system choose one. Required unless every `address` is `unix:`."),
+    ...listeningAt,
     hostname: hostname.optional().describe("The hosts that it serves. Default: all."),
     protocol: protocol.optional().describe("Default: HTTPS with `tls`, otherwise HTTP."),
     tls: tlsServer
@@ -202,7 +223,7 @@ export const gateway = z
     listeners: z
       .array(gatewayListener)
       .optional()
-      .describe("Several listeners on this port. With it, only `port` may be set here."),
+      .describe("Several listeners on this port. With it, only `port`, `address` and `socketMode` may be set here."),
     ...gatewayPolicies.shape,
   })
   .meta({ id: "Gateway", description: "A port that routes attach to." });
@@ -236,7 +257,10 @@ export const bind = z
   .strictObject({
     port: port
       .optional()
-      .describe("TCP or UDP port. 0 lets the system choose one. Required unless `mode` is `internal`."),
+      .describe(
+        "TCP or UDP port. 0 lets the system choose one. Required unless `mode` is `internal` or every `address` is `unix:`.",
+      ),
+    ...listeningAt,
     listeners: z.array(bindListener).describe("The listener is selected by the host of the request, or by SNI."),
     tunnelProtocol: z
       .enum(["direct", "proxy", "connect"])

@@ -53,7 +53,7 @@ function translateSettings(input: AcmeInput, path: Path, context: Context): Acme
   return {
     directory,
     challenge,
-    storage: sources.folder(storage),
+    storage: sources.folder([...path, "storage"], storage),
     ...(email !== undefined && { email }),
     ...(roots !== undefined && { root: roots }),
     ...(externalAccount && { externalAccount: { keyId: externalAccount.keyId, hmacKey: hmacKey?.trim() ?? "" } }),

@@ -13,20 +13,24 @@ const CONTENT = /[\r\n]|^\s*(-----BEGIN |\{)/;
 /** The texts that a configuration file names: files, and documents behind URLs. */
 export class FileSources implements Sources {
   readonly urls: string[] = [];
-  readonly #file: string;
-  readonly #folder: string;
+  readonly #fileOf: (path: Path) => string;
   readonly #home: string | undefined;
   readonly #resources: Resources;
   readonly #reader: InputReader;
   readonly #report: Report;
 
   /**
-   * Paths are relative to the folder of `file`, else to the working directory, where files that came with a deployment often
-   * are. `home` is what `~/` stands for.
+   * Paths are relative to the folder of the file that names them (`fileOf`), else to the working directory, where files that came with a
+   * deployment often are. `home` is what `~/` stands for.
    */
-  constructor(file: string, home: string | undefined, resources: Resources, reader: InputReader, report: Report) {
-    this.#file = file;
-    this.#folder = dirname(file);
+  constructor(
+    fileOf: (path: Path) => string,
+    home: string | undefined,
+    resources: Resources,
+    reader: InputReader,
+    report: Report,
+  ) {
+    this.#fileOf = fileOf;
     this.#home = home;
     this.#resources = resources;
     this.#reader = reader;
@@ -34,7 +38,7 @@ export class FileSources implements Sources {
   }
 
   again(report: Report): Sources {
-    return new FileSources(this.#file, this.#home, this.#resources, this.#reader, report);
+    return new FileSources(this.#fileOf, this.#home, this.#resources, this.#reader, report);
   }
 
   readFile(path: Path, name: string): string | undefined {
@@ -51,7 +55,7 @@ export class FileSources implements Sources {
       return undefined;
     }
     const expanded = this.#expand(name);
-    const beside = resolve(this.#folder, expanded);
+    const beside = resolve(dirname(this.#fileOf(path)), expanded);
     const fallback = resolve(expanded);
     const found = this.#reader.exists(beside) ? beside : fallback;
     try {
@@ -77,8 +81,8 @@ export class FileSources implements Sources {
   }
 
   /** The absolute path of a folder that the gateway writes to. */
-  folder(name: string): string {
-    return resolve(this.#folder, this.#expand(name));
+  folder(path: Path, name: string): string {
+    return resolve(dirname(this.#fileOf(path)), this.#expand(name));
   }
 
   #expand(name: string): string {

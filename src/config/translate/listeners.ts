@@ -1,4 +1,5 @@
 import type { Path } from "../../base/paths.ts";
+import { hasPort } from "../../ir/bind-addresses.ts";
 import type { Bind, Frontend, Listener } from "../../ir/ir.ts";
 import { levelOf, recorded } from "../../ir/origins.ts";
 import { mergeLevels } from "../../policies/merge.ts";
@@ -11,6 +12,7 @@ import { problemOf } from "../../translation/problems/lint.ts";
 import { reportDuplicates } from "../../translation/references.ts";
 import type { BindInput, BindListenerInput, TlsInput } from "../schema/listeners.ts";
 import { type AcmeCertificate, placeholder, translateAcme } from "./acme.ts";
+import { listeningAt } from "./addresses.ts";
 import type { Context, ListenerPlace } from "./context.ts";
 import { inlineEntries } from "./route-backends.ts";
 import { translateRoute, translateTcpRoute } from "./routes.ts";
@@ -22,14 +24,17 @@ export function translateBind(input: BindInput, path: Path, frontend: Frontend, 
   const { port = 0, mode, tunnelProtocol } = input;
   if (tunnelProtocol === "proxy") adviseOnPeers(frontend.proxyProtocol, [...path, "tunnelProtocol"], context.report);
   const udp = input.listeners.some(({ protocol }) => protocol === "UDP");
-  const name = mode === "internal" && port === 0 ? "internal" : udp ? `udp/${port}` : String(port);
-  if (input.port === undefined && mode === "standard")
+  const at = listeningAt(input, path, context.report);
+  if (mode === "internal" && at.addresses !== undefined)
+    context.report([...path, "address"], { message: "cannot be set with mode: internal, which opens no socket" });
+  const name = mode === "internal" && port === 0 ? "internal" : udp ? `udp/${at.label}` : at.label;
+  if (input.port === undefined && mode === "standard" && hasPort({ host, ...at }))
     context.report(path, { message: "is required; only a bind with mode: internal may leave it out" }, "port");
   const listeners = input.listeners.map((listener, i) =>
     translateListener(listener, i, name, port, [...path, "listeners", i], context),
   );
   reportDuplicates("listener", listeners, context.report);
-  const bind = makeBind(port, listeners, path, tunnelFrontend(frontend, tunnelProtocol), host, context);
+  const bind = makeBind({ host, port, ...at }, listeners, path, tunnelFrontend(frontend, tunnelProtocol), context);
   if (bind.protocol === "udp" && (mode === "internal" || tunnelProtocol !== "direct"))
     context.report(path, {
       message: "a UDP listener takes neither mode: internal nor a tunnelProtocol, which are for connections",
@@ -38,19 +43,23 @@ export function translateBind(input: BindInput, path: Path, frontend: Frontend, 
   return { ...bind, key, tunnelProtocol, mode };
 }
 
-/** A bind over listeners that may share a port. */
+/** A bind over listeners that may share a port. `label`: how its key names where it listens. */
 export function makeBind(
-  port: number,
+  { label, ...at }: Pick<Bind, "host" | "port" | "addresses" | "socketMode"> & { readonly label: string },
   listeners: readonly Listener[],
   path: Path,
   frontend: Frontend,
-  host: string,
   context: Context,
 ): Bind {
+  const { port } = at;
   const udp = listeners.filter((each) => each.protocol === "UDP");
   if (udp.length > 0 && listeners.length > 1)
     context.report(path, {
       message: `port ${port} has a UDP listener and others; datagrams cannot be assigned to one of them, so give it a bind of its own`,
+    });
+  if (udp.length > 0 && at.addresses !== undefined && (at.addresses.length > 1 || !hasPort(at)))
+    context.report([...path, "address"], {
+      message: "a UDP listener has one IP address, from which it responds; give each address a bind of its own",
     });
   const secure = listeners.filter((each) => each.protocol === "HTTPS" || each.protocol === "TLS");
   const tcp = listeners.filter((each) => each.protocol === "TCP");
@@ -74,9 +83,8 @@ export function makeBind(
       });
   }
   return {
-    key: udp.length > 0 ? `bind/udp/${port}` : `bind/${port}`,
-    host,
-    port,
+    key: udp.length > 0 ? `bind/udp/${label}` : `bind/${label}`,
+    ...at,
     protocol: udp.length > 0 ? "udp" : secure.length > 0 ? "tls" : tcp.length > 0 ? "tcp" : "http",
     tunnelProtocol: "direct",
     mode: "standard",

@@ -8,6 +8,8 @@ interface Watched<K extends Kind> {
   readonly metadataOnly?: boolean;
   /** Only referenced objects are read: see referenced-objects.ts. */
   readonly referenced?: boolean;
+  /** Only with this setting. */
+  readonly only?: "ingress";
   /** The controller also works without permission to list it. */
   readonly optional?: boolean;
   /** Selectors that the API server filters by. */
@@ -30,6 +32,7 @@ export const WATCHED: { readonly [K in Kind]?: Watched<K> } = {
   Namespace: { trim: withMetadataOnly },
   Service: {},
   EndpointSlice: {},
+  ServiceImport: { optional: true },
   Secret: {
     metadataOnly: true,
     referenced: true,
@@ -54,12 +57,17 @@ export const WATCHED: { readonly [K in Kind]?: Watched<K> } = {
   ReferenceGrant: {},
   BackendTLSPolicy: {},
   XBackendTrafficPolicy: {},
+  IngressClass: { only: "ingress" },
+  Ingress: { only: "ingress" },
   TracegatePolicy: {},
   TracegateBackend: {},
   TracegateParameters: {},
 };
 
-export const WATCHED_KINDS = Object.keys(WATCHED) as readonly Kind[];
+/** The kinds that are followed. `ingress`: also what Ingresses need. */
+export function watchedKinds({ ingress }: { readonly ingress: boolean }): readonly Kind[] {
+  return (Object.keys(WATCHED) as Kind[]).filter((kind) => ingress || WATCHED[kind]?.only !== "ingress");
+}
 
 /** Kinds that say how the cluster is. */
 const OBSERVED: ReadonlySet<string> = new Set<Kind>(["Pod", "Node", "CustomResourceDefinition"]);

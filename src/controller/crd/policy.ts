@@ -1,9 +1,10 @@
 /**
- * TracegatePolicy (tracegate.dev/v1alpha1, docs/crds.md#tracegatepolicy): policies that name their targets. Their fields are
- * those of the configuration file, apart from what a cluster has in place of files and of services by name (`references.ts`).
+ * TracegatePolicy (tracegate.dev/v1alpha1, docs/crds.md#tracegatepolicy): policies that name their targets, or that routes name as
+ * filters. Their fields are those of the configuration file, apart from what a cluster has in place of files and of services by name
+ * (`references.ts`).
  */
 import { z } from "zod";
-import { GATEWAY_GROUP, TRACEGATE_GROUP } from "../../kube/objects.ts";
+import { GATEWAY_GROUP, INGRESS_GROUP, MULTICLUSTER_GROUP, TRACEGATE_GROUP } from "../../kube/objects.ts";
 import { kindsOf } from "../../policies/merge.ts";
 import type { PolicyKind } from "../../policies/policy-set.ts";
 import { KINDS } from "../../policies/registry.ts";
@@ -19,7 +20,9 @@ export const TARGET_KINDS = {
   TLSRoute: GATEWAY_GROUP,
   TCPRoute: GATEWAY_GROUP,
   UDPRoute: GATEWAY_GROUP,
+  Ingress: INGRESS_GROUP,
   Service: "",
+  ServiceImport: MULTICLUSTER_GROUP,
   TracegateBackend: TRACEGATE_GROUP,
 } as const;
 
@@ -28,8 +31,19 @@ export type TargetKind = keyof typeof TARGET_KINDS;
 /** What each section of a policy can be attached to. UDP has no policies. */
 export const SECTION_TARGETS = {
   frontend: ["Gateway"],
-  traffic: ["Gateway", "ListenerSet", "HTTPRoute", "GRPCRoute"],
-  backend: ["Gateway", "ListenerSet", "HTTPRoute", "GRPCRoute", "TLSRoute", "TCPRoute", "Service", "TracegateBackend"],
+  traffic: ["Gateway", "ListenerSet", "HTTPRoute", "GRPCRoute", "Ingress"],
+  backend: [
+    "Gateway",
+    "ListenerSet",
+    "HTTPRoute",
+    "GRPCRoute",
+    "TLSRoute",
+    "TCPRoute",
+    "Ingress",
+    "Service",
+    "ServiceImport",
+    "TracegateBackend",
+  ],
 } as const satisfies Record<string, readonly TargetKind[]>;
 
 export type Section = keyof typeof SECTION_TARGETS;
@@ -39,7 +53,9 @@ export const SECTIONS: readonly Section[] = ["frontend", "traffic", "backend"];
 const MAX_TARGETS = 16;
 
 const target = {
-  group: z.enum(["", GATEWAY_GROUP, TRACEGATE_GROUP]).describe("Group of the target; empty for Services."),
+  group: z
+    .enum(["", GATEWAY_GROUP, INGRESS_GROUP, MULTICLUSTER_GROUP, TRACEGATE_GROUP])
+    .describe("Group of the target; empty for Services."),
   kind: z.enum(Object.keys(TARGET_KINDS) as [TargetKind, ...TargetKind[]]).describe("Kind of the target."),
 };
 const sectionName = z
@@ -47,7 +63,9 @@ const sectionName = z
   .min(1)
   .max(253)
   .optional()
-  .describe("Only this listener of a Gateway or ListenerSet, rule of a route, or port of a Service (name or number).");
+  .describe(
+    "Only this listener of a Gateway or ListenerSet, rule of a route, or port of a Service or ServiceImport (name or number).",
+  );
 
 const targetRef = z.strictObject({
   ...target,
@@ -87,8 +105,8 @@ export const policyFrame = z
     traffic: section,
     backend: section,
   })
-  .refine(({ targetRefs, targetSelectors }) => (targetRefs === undefined) !== (targetSelectors === undefined), {
-    message: "exactly one of targetRefs and targetSelectors is required",
+  .refine(({ targetRefs, targetSelectors }) => targetRefs === undefined || targetSelectors === undefined, {
+    message: "only one of targetRefs and targetSelectors may be set",
   })
   .refine((spec) => SECTIONS.some((name) => spec[name] !== undefined), {
     message: "one of frontend, traffic, backend is required",

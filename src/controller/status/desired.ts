@@ -33,6 +33,16 @@ export type StatusBody =
         readonly conditions: readonly ConditionDraft[];
       }[];
     }
+  /** Ingress */
+  | {
+      readonly loadBalancer: {
+        readonly ingress: readonly {
+          readonly ip?: string;
+          readonly hostname?: string;
+          readonly ports?: readonly { readonly port: number; readonly protocol: string; readonly error?: string }[];
+        }[];
+      };
+    }
   /** Routes */
   | {
       readonly parents: readonly {

@@ -7,7 +7,7 @@ import type { Problem } from "../translate/listeners/listeners.ts";
 import { classParametersProblem } from "../translate/listeners/parameters.ts";
 import { isFalse, isTrue } from "../translate/model/conditions.ts";
 import { controllerName } from "../translate/model/gateway-class.ts";
-import type { ConditionDraft, GatewayModel, ListenerModel } from "../translate/model/model.ts";
+import { type ConditionDraft, type GatewayModel, isOfGateway, type ListenerModel } from "../translate/model/model.ts";
 import { contributionsOf } from "../translate/routes/gateway-routes.ts";
 import { supportedVersion } from "./api-version.ts";
 import type { DesiredStatus } from "./desired.ts";
@@ -79,7 +79,7 @@ const gatewayStatus = defineQuery<DesiredStatus | undefined>("gatewayStatus", (r
       conditions: [...model.conditions, condition],
       addresses,
       attachedListenerSets: model.listenerSets.length,
-      listeners: listenerStatuses(read, key, ({ listenerSet }) => listenerSet === undefined),
+      listeners: listenerStatuses(read, key, isOfGateway),
     },
   };
 });

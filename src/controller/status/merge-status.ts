@@ -57,6 +57,12 @@ export function statusChange(
       MAX_ANCESTORS,
       status.ancestors.map(({ ancestorRef, ...rest }) => ({ ancestorRef: withDefaults(ancestorRef), ...rest })),
     );
+  if ("loadBalancer" in status) {
+    const { ingress = [] } = (before.loadBalancer ?? {}) as { readonly ingress?: unknown };
+    return isDeepStrictEqual(ingress, status.loadBalancer.ingress)
+      ? undefined
+      : { status: { ...status }, shared: false };
+  }
   const wanted: Record<string, unknown> = { ...status, conditions: conditions(status.conditions, before.conditions) };
   if ("listeners" in status) {
     const old = asList<{ readonly name: string; readonly conditions?: unknown }>(before.listeners);

@@ -9,11 +9,13 @@ import { findingsCondition, isFalse, isTrue, joined } from "../translate/model/c
 import { controllerName } from "../translate/model/gateway-class.ts";
 import type { ConditionDraft } from "../translate/model/model.ts";
 import { type PolicyInput, policyInput } from "../translate/policy/input.ts";
-import { policyModel } from "../translate/policy/model.ts";
-import { type Overridden, overriddenAt } from "../translate/policy/overridden.ts";
-import { isAttachable, partsAt } from "../translate/policy/parts.ts";
+import { type PolicyModel, policyModel } from "../translate/policy/model.ts";
+import { type Overridden, overriddenAt, overriddenFilter } from "../translate/policy/overridden.ts";
+import { isAttachable, type Part, partsAt } from "../translate/policy/parts.ts";
 import { type Replaceable, replaceableAt } from "../translate/policy/replaceable.ts";
-import type { ResolvedTarget } from "../translate/policy/targets.ts";
+import type { ResolvedTarget, TargetRef } from "../translate/policy/targets.ts";
+import { filterProblem, invalidKinds } from "../translate/routes/extension-ref.ts";
+import { type FilterUse, filterUses } from "../translate/routes/filter-uses.ts";
 import { type DesiredStatus, gatewayReferences } from "./desired.ts";
 
 export function policyStatuses(read: Read): readonly DesiredStatus[] {
@@ -39,22 +41,29 @@ const policyStatus = defineQuery<DesiredStatus | undefined>("policyStatus", (rea
     gateways,
     problem: attachmentProblem(read, input, target, gateways),
   }));
-  const overridden = targets.flatMap(({ target, gateways }) => overriddenAt(read, key, target, gateways));
-  const parts = targets.flatMap(({ target }) => partsAt(input, refKey(target)).parts).length;
-  const accepted = acceptance(model, overridden, parts);
-  const problems = targets.map(({ problem }) => problem).filter((problem) => problem !== undefined);
-  if (targets.length === 0)
-    problems.push(
-      input.problems.length > 0 ? "The policy has no valid target" : "No object has the labels in targetSelectors",
-    );
+  const uses = read.query(filterUses, key);
+  const overridden = [
+    ...targets.flatMap(({ target, gateways }) => overriddenAt(read, key, target, gateways)),
+    ...uses.flatMap((use) => overriddenUse(read, key, input, use)),
+  ];
+  const parts = [
+    ...targets.flatMap(({ target }) => partsAt(input, refKey(target)).parts),
+    ...uses.flatMap((use) => partsOfUse(input, use)),
+  ];
+  const accepted = acceptance(model, overridden, parts.length);
+  const problems = [
+    ...targets.flatMap(({ problem }) => problem ?? []),
+    ...uses.flatMap((use) => useProblem(read, input, model, use) ?? []),
+  ];
+  if (targets.length + uses.length === 0) problems.push(lonelyText(input));
   const conditions = [
     accepted,
-    attachment(accepted, problems, model.denying),
+    attachment(accepted, problems, model.denying, targets.length, uses),
     ...overriding(overridden),
     ...findingsCondition([...input.findings, ...model.findings]),
     ...replacing(targets.flatMap(({ target }) => replaceableAt(read, input, target) ?? [])),
   ];
-  const gateways = gatewayReferences(targets.flatMap((each) => each.gateways));
+  const gateways = gatewayReferences([...targets, ...uses].flatMap((each) => each.gateways));
   const refs = isOfOthers(read, key, gateways) ? [] : gateways.length > 0 ? gateways : [fallbackReference(input)];
   return {
     kind: "TracegatePolicy",
@@ -71,10 +80,8 @@ function isOfOthers(read: Read, key: string, gateways: readonly ParentReference[
   return written.some((each) => each.controllerName !== controllerName(read) && each.ancestorRef.kind === "Gateway");
 }
 
-type Model = NonNullable<ReturnType<(typeof policyModel)["run"]>>;
-
 function acceptance(
-  { problems, warnings, usable }: Model,
+  { problems, warnings, usable }: PolicyModel,
   overridden: readonly Overridden[],
   parts: number,
 ): ConditionDraft {
@@ -88,13 +95,57 @@ function acceptance(
   return isTrue("Accepted", "Valid", warnings.length === 0 ? "Policy is valid" : joined(warnings));
 }
 
-function attachment(accepted: ConditionDraft, problems: readonly string[], denying: boolean): ConditionDraft {
+function attachment(
+  accepted: ConditionDraft,
+  problems: readonly string[],
+  denying: boolean,
+  targets: number,
+  uses: readonly FilterUse[],
+): ConditionDraft {
   if (accepted.reason === "Invalid") {
     const effect = denying ? "; what it protects is denied until it is corrected" : "";
     return isFalse("Attached", "Pending", `Policy is not attached due to invalid status${effect}`);
   }
   if (problems.length > 0) return isFalse("Attached", "Pending", joined(problems));
-  return isTrue("Attached", "Attached", "Attached to all targets");
+  const attached = targets === 0 ? [] : ["Attached to all targets"];
+  const used = uses.length === 0 ? [] : [`Used as a filter by ${uses.map(placeOf).join(", ")}`];
+  return isTrue("Attached", "Attached", joined([...attached, ...used]));
+}
+
+/** Why a policy is without any effect that nobody has attached. */
+function lonelyText({ targetSelectors, problems }: PolicyInput): string {
+  if (targetSelectors.length > 0) return "No object has the labels in targetSelectors";
+  return problems.length > 0
+    ? "The policy has no valid target"
+    : "The policy has no targetRefs, and no route of its namespace names it in a filter of type ExtensionRef";
+}
+
+/** Why a policy has no effect as a filter. */
+function useProblem(read: Read, input: PolicyInput, model: PolicyModel, use: FilterUse): string | undefined {
+  const misuse = filterProblem(input, use.phase);
+  if (misuse !== undefined) return `As a filter of ${placeOf(use)}, the policy ${misuse}`;
+  const invalid = invalidKinds(model, use.phase).join(", ");
+  if (invalid !== "") return `Requests that ${placeOf(use)} concerns get 500, because ${invalid} cannot be used`;
+  if (use.gateways.length > 0) return undefined;
+  return `${inWords(refKey(use.route))} is not attached to a Gateway of ${controllerName(read)}`;
+}
+
+function overriddenUse(read: Read, key: string, input: PolicyInput, use: FilterUse): readonly Overridden[] {
+  return overriddenFilter(read, key, partsOfUse(input, use), ruleOf(use), use.gateways);
+}
+
+function partsOfUse(input: PolicyInput, use: FilterUse): readonly Part[] {
+  return partsAt(input, refKey(ruleOf(use))).parts.filter(({ phase }) => phase === use.phase);
+}
+
+/** The rule as policies name it; the route if it has no name. */
+function ruleOf({ route, rule }: FilterUse): TargetRef {
+  return { ...route, ...(rule !== undefined && { section: rule }) };
+}
+
+/** `HTTPRoute shop/web (rules[0].filters[1])` */
+function placeOf({ route, at }: FilterUse): string {
+  return `${inWords(refKey(route))} (${at})`;
 }
 
 function overriding(overridden: readonly Overridden[]): readonly ConditionDraft[] {
@@ -143,7 +194,7 @@ function attachmentProblem(
   if (gateways.length > 0) return undefined;
   const ours = controllerName(read);
   if (target.kind === "Gateway") return `${what} is not managed by ${ours}; check its gatewayClassName`;
-  if (target.kind === "Service" || target.kind === "TracegateBackend")
+  if (target.kind === "Service" || target.kind === "ServiceImport" || target.kind === "TracegateBackend")
     return `No route or policy on a Gateway of ${ours} uses ${what}`;
   return `${what} is not attached to a Gateway of ${ours}`;
 }

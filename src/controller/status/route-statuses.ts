@@ -5,7 +5,7 @@ import type { KubeObject, RouteParentStatus } from "../../kube/objects.ts";
 import { defineIndex, defineQuery, type Index, type Read } from "../graph/graph.ts";
 import { findingsCondition } from "../translate/model/conditions.ts";
 import { controllerName } from "../translate/model/gateway-class.ts";
-import { type ConditionDraft, type ParentModel, ROUTE_KINDS, type RouteKind } from "../translate/model/model.ts";
+import { type ConditionDraft, type GatewayRouteKind, type ParentModel, ROUTE_KINDS } from "../translate/model/model.ts";
 import { SHARD_NUMBERS, shardOf } from "../translate/model/shards.ts";
 import { routeFindings } from "../translate/routes/route-findings.ts";
 import { routeModel } from "../translate/routes/routes.ts";
@@ -25,16 +25,16 @@ const statusesOfShard = defineQuery<readonly DesiredStatus[]>("statusesOfShard",
 );
 
 /** Keys (`<kind>/<namespace>/<name>`) of routes. A query of its own: a route that changes leaves them as they are. */
-const routesOfShard = defineQuery<readonly string[], readonly [RouteKind, string]>(
+const routesOfShard = defineQuery<readonly string[], readonly [GatewayRouteKind, string]>(
   "routesOfShard",
   (read, [kind, shard]) => {
-    const routes: readonly KubeObject[] = read.find<RouteKind>(BY_SHARD[kind] as Index<RouteKind>, shard);
+    const routes: readonly KubeObject[] = read.find<GatewayRouteKind>(BY_SHARD[kind] as Index<GatewayRouteKind>, shard);
     return routes.map(({ metadata }) => refKey({ kind, ...metadata }));
   },
 );
 
 const inShard = (route: KubeObject): readonly string[] => [String(shardOf(keyOfObject(route)))];
-const BY_SHARD: { readonly [K in RouteKind]: Index<K> } = {
+const BY_SHARD: { readonly [K in GatewayRouteKind]: Index<K> } = {
   HTTPRoute: defineIndex("HTTPRoute", inShard),
   GRPCRoute: defineIndex("GRPCRoute", inShard),
   TLSRoute: defineIndex("TLSRoute", inShard),
@@ -44,7 +44,7 @@ const BY_SHARD: { readonly [K in RouteKind]: Index<K> } = {
 
 /** Key: `<kind>/<namespace>/<name>`. undefined: no parent is ours or has been. */
 const routeStatus = defineQuery<DesiredStatus | undefined>("routeStatus", (read, key) => {
-  const { kind, ...ref } = refOf<RouteKind>(key);
+  const { kind, ...ref } = refOf<GatewayRouteKind>(key);
   const name = objectKey(ref);
   const route = read.get(kind, name);
   if (route === undefined) return undefined;

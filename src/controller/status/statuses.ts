@@ -3,6 +3,7 @@ import { backendTlsStatuses } from "./backend-tls-statuses.ts";
 import { backendTrafficStatuses } from "./backend-traffic-statuses.ts";
 import type { DesiredStatus } from "./desired.ts";
 import { gatewayClassStatuses, gatewayStatuses, listenerSetStatuses } from "./gateway-statuses.ts";
+import { ingressStatuses } from "./ingress-statuses.ts";
 import { backendStatuses, policyStatuses } from "./policy-statuses.ts";
 import { routeStatuses } from "./route-statuses.ts";
 
@@ -14,6 +15,7 @@ const STATUSES: readonly ((read: Read) => readonly DesiredStatus[])[] = [
   routeStatuses,
   backendTlsStatuses,
   backendTrafficStatuses,
+  ingressStatuses,
   policyStatuses,
   backendStatuses,
 ];

@@ -5,6 +5,7 @@ import { gatewayModel } from "./listeners/gateways.ts";
 import { gatewayOfSet } from "./listeners/listener-sets.ts";
 import { policyInput } from "./policy/input.ts";
 import { type ResolvedTarget, type TargetRef, targetsOf } from "./policy/targets.ts";
+import { filterUses } from "./routes/filter-uses.ts";
 import { gatewaysOfRoute, gatewaysOfService } from "./routes/service-routes.ts";
 
 /** A target of a policy, with the keys of the Gateways of ours that it belongs to or is used by. */
@@ -37,7 +38,8 @@ function gatewaysOf(read: Read, target: TargetRef): readonly string[] {
   const callers = read.query(callersOf, refKey({ ...target, section: undefined }));
   const gateways = callers.flatMap((caller) => {
     const input = read.query(policyInput, caller);
-    return input === undefined ? [] : targetsOf(read, input).flatMap((each) => gatewaysAt(read, each));
+    const attached = input === undefined ? [] : targetsOf(read, input).flatMap((each) => gatewaysAt(read, each));
+    return [...attached, ...read.query(filterUses, caller).flatMap((use) => use.gateways)];
   });
   return [...new Set([...gatewaysAt(read, target), ...gateways])].sort();
 }
@@ -68,6 +70,7 @@ function gatewaysAt(read: Read, { kind, namespace, name, problem }: ResolvedTarg
     }
     case "Service":
       return read.query(gatewaysOfService, key);
+    case "ServiceImport":
     case "TracegateBackend":
       return read.query(gatewaysOfService, `${kind}/${key}`);
     default:

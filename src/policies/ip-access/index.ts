@@ -31,9 +31,12 @@ const decisions = new Decisions<AccessDecision>(KIND, {
     rejected(`${address} is in deny (${network})`, { allowed: false, address, network }),
   notAllowed: ({ address }) => rejected(`${address} is not in allow`, { allowed: false, address }),
   noAddress: ({ address }) =>
-    rejected(`${JSON.stringify(address)}, as a trusted proxy reports the client, is not an IP address`, {
-      allowed: false,
-    }),
+    rejected(
+      address === ""
+        ? "the client has no IP address, because it uses a Unix socket"
+        : `${JSON.stringify(address)}, as a trusted proxy reports the client, is not an IP address`,
+      { allowed: false },
+    ),
   assumed: ({ allowed }) =>
     (allowed ? applied : rejected)(
       `the address of the client is not known; it is assumed that it ${allowed ? "may" : "may not"} pass`,

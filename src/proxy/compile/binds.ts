@@ -80,7 +80,7 @@ export class Binds {
     return {
       key: bind.key,
       generation: this.#generation,
-      host: bind.host,
+      at: { host: bind.host, addresses: bind.addresses, socketMode: bind.socketMode },
       port: bind.port,
       protocol: bind.protocol,
       mode: bind.mode,

@@ -3,6 +3,7 @@ import type { PendingChallenges } from "../../acme/challenges.ts";
 import type { Milliseconds } from "../../base/durations.ts";
 import type { Networks } from "../../base/ip-address.ts";
 import type { Origin } from "../../base/origin.ts";
+import type { Listening } from "../../ir/bind-addresses.ts";
 import type { Frontend, Listener } from "../../ir/ir.ts";
 import type { Rules } from "../../policies/authorization/rules.ts";
 import type { CompiledChain } from "../../policies/compile.ts";
@@ -33,7 +34,8 @@ export interface CompiledBind {
   readonly key: string;
   /** Of the configuration. */
   readonly generation: number;
-  readonly host: string;
+  /** Where it listens, of the configuration. */
+  readonly at: Listening;
   readonly port: number;
   readonly protocol: "http" | "tls" | "tcp" | "udp";
   readonly mode: "standard" | "internal";

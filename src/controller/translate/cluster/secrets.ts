@@ -15,7 +15,7 @@ export type Loaded<T> =
 
 /** An object that refers to others. */
 export interface Referrer {
-  readonly kind: "Gateway" | "ListenerSet" | "BackendTLSPolicy";
+  readonly kind: "Gateway" | "ListenerSet" | "Ingress" | "BackendTLSPolicy";
   readonly namespace: string;
 }
 

@@ -6,8 +6,9 @@ import { defineQuery, type Read } from "../../graph/graph.ts";
 import { type Loaded, loadCertificate } from "../cluster/secrets.ts";
 import { findingsCondition, isFalse, isTrue, lintFindings } from "../model/conditions.ts";
 import { ourClass } from "../model/gateway-class.ts";
-import type { ConditionDraft, GatewayModel, ListenerModel } from "../model/model.ts";
+import { type ConditionDraft, type GatewayModel, isOfGateway, type ListenerModel } from "../model/model.ts";
 import { requestedAddresses } from "./gateway-addresses.ts";
+import { ingressDeclarations } from "./ingresses.ts";
 import { findConflicts, overlappingTls } from "./listener-conflicts.ts";
 import { allowedSets } from "./listener-sets.ts";
 import { hasInsecureFallback, type ListenerTls, translateListenerTls } from "./listener-tls.ts";
@@ -31,7 +32,7 @@ export const gatewayModel = defineQuery<GatewayModel | undefined>("gatewayModel"
   const listeners = overlappingTls(
     declarations.map((each) => translateListener(each, conflicts.get(each), translateListenerTls(read, each, gateway))),
   );
-  const own = listeners.filter(({ listenerSet }) => listenerSet === undefined);
+  const own = listeners.filter(isOfGateway);
   const accepted = acceptance(read, gateway, own);
   // A ListenerSet is accepted with its first valid listener, but not by a Gateway that is not accepted itself.
   const sets = new Set(
@@ -51,7 +52,7 @@ export const gatewayModel = defineQuery<GatewayModel | undefined>("gatewayModel"
 
 /** In order of precedence. */
 function declarationsOf(read: Read, gateway: Gateway): readonly Declaration[] {
-  return [gateway, ...allowedSets(read, gateway)].flatMap((owner) => {
+  const declared = [gateway, ...allowedSets(read, gateway)].flatMap((owner) => {
     const { namespace, name } = owner.metadata;
     const object = { kind: owner.kind, namespace, name };
     return (owner.spec.listeners ?? []).map(
@@ -64,10 +65,11 @@ function declarationsOf(read: Read, gateway: Gateway): readonly Declaration[] {
       }),
     );
   });
+  return [...declared, ...ingressDeclarations(read, gateway)];
 }
 
 function translateListener(declaration: Declaration, conflict: Problem | undefined, tls: ListenerTls): ListenerModel {
-  const { spec, gateway, listenerSet, namespace, origin } = declaration;
+  const { spec, gateway, listenerSet, ingress, namespace, origin } = declaration;
   const problem = conflict ?? ownProblem(spec) ?? tls.problem;
   const unresolved = tls.unresolved ?? invalidKinds(spec);
   const secure = spec.protocol === "HTTPS" || spec.protocol === "TLS";
@@ -80,6 +82,7 @@ function translateListener(declaration: Declaration, conflict: Problem | undefin
     key: listenerKey(declaration),
     gateway,
     ...(listenerSet !== undefined && { listenerSet }),
+    ...(ingress !== undefined && { ingress }),
     name: spec.name,
     origin,
     port: spec.port,

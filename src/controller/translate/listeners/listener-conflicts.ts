@@ -16,7 +16,7 @@ export function findConflicts(declarations: readonly Declaration[]): ReadonlyMap
   const owners = new Map<string, Declaration[]>();
   for (const each of declarations) {
     if (ownProblem(each.spec) !== undefined) continue;
-    const owner = each.listenerSet ?? "";
+    const owner = ownerOf(each);
     owners.set(owner, [...(owners.get(owner) ?? []), each]);
   }
   for (const own of owners.values()) {
@@ -73,9 +73,15 @@ function transportOf(spec: Declaration["spec"]): string {
   return protocol === "HTTPS" ? "TLS" : protocol;
 }
 
-function nameOf({ spec, listenerSet, gateway }: Declaration, from: Declaration): string {
-  if (listenerSet === from.listenerSet) return `Listener ${spec.name}`;
-  return `Listener ${spec.name} of ${listenerSet === undefined ? `Gateway ${gateway}` : `ListenerSet ${listenerSet}`}`;
+function nameOf(rival: Declaration, from: Declaration): string {
+  const owner = ownerOf(rival);
+  return owner === ownerOf(from) ? `Listener ${rival.spec.name}` : `Listener ${rival.spec.name} of ${owner}`;
+}
+
+/** `Gateway apps/web` */
+function ownerOf({ listenerSet, ingress, gateway }: Declaration): string {
+  if (listenerSet !== undefined) return `ListenerSet ${listenerSet}`;
+  return ingress === undefined ? `Gateway ${gateway}` : `Ingress ${ingress}`;
 }
 
 /**

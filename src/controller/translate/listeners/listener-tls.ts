@@ -21,13 +21,14 @@ const NO_TLS: ListenerTls = {};
 
 export function translateListenerTls(
   read: Read,
-  { spec, listenerSet, namespace }: Declaration,
+  { spec, listenerSet, ingress, namespace }: Declaration,
   gateway: Gateway,
 ): ListenerTls {
   const { protocol, tls } = spec;
   if (protocol !== "HTTPS" && protocol !== "TLS") return NO_TLS;
   if (protocol === "TLS" && tls?.mode === "Passthrough") return { tls: "passthrough" };
-  const from: Referrer = { kind: listenerSet === undefined ? "Gateway" : "ListenerSet", namespace };
+  const owner = listenerSet !== undefined ? "ListenerSet" : ingress !== undefined ? "Ingress" : "Gateway";
+  const from: Referrer = { kind: owner, namespace };
   const certificates = (tls?.certificateRefs ?? []).map((reference) => loadCertificate(read, from, reference));
   const [first, ...others] = valuesOf(certificates);
   const unresolved =

@@ -10,6 +10,8 @@ export interface Declaration {
   readonly gateway: string;
   /** `<namespace>/<name>`; absent: the Gateway itself declares it. */
   readonly listenerSet?: string;
+  /** `<namespace>/<name>` of the Ingress that declares it. */
+  readonly ingress?: string;
   /** Namespace of the object that declares it. */
   readonly namespace: string;
   readonly origin: Origin;
@@ -86,7 +88,8 @@ export function ownProblem({ protocol, port }: GatewayListener): Problem | undef
   return undefined;
 }
 
-/** `<namespace>/<gateway>.<listener>`; of a set `<namespace>/<gateway>.<set namespace>/<set>.<listener>`. */
-export function listenerKey({ gateway, listenerSet, spec }: Declaration): string {
-  return [gateway, ...(listenerSet === undefined ? [] : [listenerSet]), spec.name].join(".");
+/** `ListenerModel.key`. */
+export function listenerKey({ gateway, listenerSet, ingress, spec }: Declaration): string {
+  const owner = listenerSet ?? ingress;
+  return [gateway, ...(owner === undefined ? [] : [owner]), spec.name].join(".");
 }

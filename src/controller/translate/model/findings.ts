@@ -8,6 +8,7 @@ interface BrokenReference {
     | "RefNotPermitted"
     | "InvalidKind"
     | "BackendNotFound"
+    | "FilterNotFound"
     | "UnsupportedProtocol"
     | "UnsupportedValue"
     | "InvalidBackendTLSPolicy";

@@ -4,10 +4,13 @@ import type { Listener, Route, TcpRoute } from "../../../ir/ir.ts";
 import type { PhaseLevels } from "../../../ir/origins.ts";
 import type { Condition, NamespacesFrom, ParentReference, RouteGroupKind } from "../../../kube/objects.ts";
 
-export type RouteKind = "HTTPRoute" | "GRPCRoute" | "TLSRoute" | "TCPRoute" | "UDPRoute";
-export const ROUTE_KINDS: readonly RouteKind[] = ["HTTPRoute", "GRPCRoute", "TLSRoute", "TCPRoute", "UDPRoute"];
+/** Kinds with parentRefs. */
+export type GatewayRouteKind = "HTTPRoute" | "GRPCRoute" | "TLSRoute" | "TCPRoute" | "UDPRoute";
+/** Kinds that become routes. */
+export type RouteKind = GatewayRouteKind | "Ingress";
+export const ROUTE_KINDS: readonly GatewayRouteKind[] = ["HTTPRoute", "GRPCRoute", "TLSRoute", "TCPRoute", "UDPRoute"];
 
-export const HTTP_KINDS: ReadonlySet<RouteKind> = new Set<RouteKind>(["HTTPRoute", "GRPCRoute"]);
+export const HTTP_KINDS: ReadonlySet<RouteKind> = new Set<RouteKind>(["HTTPRoute", "GRPCRoute", "Ingress"]);
 
 /** A condition before it is written: without the generation and the time. */
 export type ConditionDraft = Omit<Condition, "observedGeneration" | "lastTransitionTime">;
@@ -26,12 +29,14 @@ export interface GatewayModel {
 
 /** One listener of a Gateway or of a ListenerSet. */
 export interface ListenerModel {
-  /** `<namespace>/<gateway>.<listener>`; of a set `<namespace>/<gateway>.<set namespace>/<set>.<listener>`. Unique in a proxy. */
+  /** `<namespace>/<gateway>.<listener>`; of a set or Ingress `<namespace>/<gateway>.<its namespace>/<its name>.<listener>`. Unique in a proxy. */
   readonly key: string;
   /** `<namespace>/<name>` of the Gateway. */
   readonly gateway: string;
   /** `<namespace>/<name>` of the ListenerSet that declares it. */
   readonly listenerSet?: string;
+  /** `<namespace>/<name>` of the Ingress whose `tls` declares it. */
+  readonly ingress?: string;
   readonly name: string;
   readonly origin: Origin;
   readonly port: number;
@@ -51,6 +56,11 @@ export interface ListenerModel {
   /** It serves traffic. */
   readonly programmed: boolean;
   readonly conditions: readonly ConditionDraft[];
+}
+
+/** Whether the Gateway itself declares a listener. */
+export function isOfGateway({ listenerSet, ingress }: Pick<ListenerModel, "listenerSet" | "ingress">): boolean {
+  return listenerSet === undefined && ingress === undefined;
 }
 
 /** A route with its parents and the listeners that it attaches to. Result of the query `routeModel`, whose key is `<kind>/<namespace>/<name>`. */

@@ -21,7 +21,7 @@ import { denies, failClosed, failClosedFrontend } from "./fail-closed.ts";
 import { policyInput } from "./input.ts";
 import { Problems } from "./problems.ts";
 
-interface PolicyModel {
+export interface PolicyModel {
   readonly levels: PhaseLevels;
   readonly frontend: FrontendInput;
   readonly frontendOrigins: FrontendOrigins;
@@ -29,6 +29,8 @@ interface PolicyModel {
   readonly problems: readonly string[];
   readonly warnings: readonly string[];
   readonly findings: readonly LintFinding[];
+  /** Kinds that do not apply as written. */
+  readonly invalid: { readonly traffic: readonly PolicyKind[]; readonly backend: readonly PolicyKind[] };
   /** At least one part of it applies as written. */
   readonly usable: boolean;
   /** Something that restricts access is invalid, so access is denied until it is corrected. */
@@ -63,6 +65,7 @@ export const policyModel = defineQuery<PolicyModel | undefined>("policyModel", (
     problems: [...new Set([...input.problems, ...problems.errors])],
     warnings: problems.warnings,
     findings: problems.findings,
+    invalid: { traffic: traffic.invalid, backend: backend.invalid },
     usable: traffic.usable || backend.usable || Object.keys(frontend.valid).length > 0,
     denying: denies([...traffic.invalid, ...backend.invalid, ...invalidFields]),
     urls,

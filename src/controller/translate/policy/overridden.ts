@@ -29,15 +29,7 @@ export function overriddenAt(
     .filter((each) => each.policy === policy)
     .map(({ phase, kind, by }): Overridden => ({ phase, kind, target, by }));
   const rest = own.filter((part) => !isCombined(part.phase, part.kind) && !lost.some((each) => isSame(each, part)));
-  const overruled = rest.flatMap((part): Overridden[] => {
-    for (const wider of widerTargets(place, gateways)) {
-      const winner = inputsAt(read, wider).parts.find(
-        ({ key, override, parts }) => override && key !== policy && parts.some((each) => isSame(each, part)),
-      );
-      if (winner !== undefined) return [{ ...part, target, by: winner.key, wider }];
-    }
-    return [];
-  });
+  const overruled = overruledBy(read, policy, rest, target, widerTargets(place, gateways));
   const { override = false } = attached.parts.find(({ key }) => key === policy) ?? {};
   const ofPort = rest
     .filter((part) => part.phase === "frontend" && !overruled.some((each) => isSame(each, part)))
@@ -51,6 +43,41 @@ export function overriddenAt(
       return [];
     });
   return [...lost, ...overruled, ...ofPort];
+}
+
+/**
+ * What a policy configures as a filter of a route without effect: only policies with the inheritance `Override` replace filters.
+ * `place`: the route, with the rule as its section if it has a name.
+ */
+export function overriddenFilter(
+  read: Read,
+  policy: string,
+  parts: readonly Part[],
+  place: TargetRef,
+  gateways: readonly string[],
+): readonly Overridden[] {
+  const target = refKey(place);
+  const rest = parts.filter(({ phase, kind }) => !isCombined(phase, kind));
+  return overruledBy(read, policy, rest, target, [...widerTargets(place, gateways), target]);
+}
+
+/** The parts that policies of one of the targets replace, the widest first, because these have the inheritance `Override`. */
+function overruledBy(
+  read: Read,
+  policy: string,
+  parts: readonly Part[],
+  target: string,
+  targets: readonly string[],
+): readonly Overridden[] {
+  return parts.flatMap((part): Overridden[] => {
+    for (const wider of targets) {
+      const winner = inputsAt(read, wider).parts.find(
+        ({ key, override, parts: others }) => override && key !== policy && others.some((each) => isSame(each, part)),
+      );
+      if (winner !== undefined) return [{ ...part, target, by: winner.key, wider }];
+    }
+    return [];
+  });
 }
 
 /** Targets of the listeners of the same port, whose settings of connections apply instead (`frontendOf`). */

@@ -60,10 +60,13 @@ export function mergeAttached(
 export function listenerTargets({
   gateway,
   listenerSet,
+  ingress,
   name,
-}: Pick<ListenerModel, "gateway" | "listenerSet" | "name">): string[] {
+}: Pick<ListenerModel, "gateway" | "listenerSet" | "ingress" | "name">): string[] {
   const whole = { kind: "Gateway", ...nameOfKey(gateway) };
   const set = listenerSet === undefined ? undefined : { kind: "ListenerSet", ...nameOfKey(listenerSet) };
   const around = set === undefined ? [whole] : [whole, set];
-  return [...around, { ...(set ?? whole), section: name }].map(refKey);
+  // The listener of an Ingress is named after a host, which is no section of the Gateway.
+  const sections = ingress === undefined ? [{ ...(set ?? whole), section: name }] : [];
+  return [...around, ...sections].map(refKey);
 }

@@ -6,7 +6,13 @@ import { gatewayModel } from "../listeners/gateways.ts";
 import { gatewayOfSet } from "../listeners/listener-sets.ts";
 import { isFalse, isTrue } from "../model/conditions.ts";
 import { intersectHostnames } from "../model/hostnames.ts";
-import type { ConditionDraft, GatewayModel, ListenerModel, RouteKind } from "../model/model.ts";
+import {
+  type ConditionDraft,
+  type GatewayModel,
+  isOfGateway,
+  type ListenerModel,
+  type RouteKind,
+} from "../model/model.ts";
 import { isFromAllowed } from "../model/namespaces.ts";
 
 /** The route that attaches. */
@@ -38,7 +44,7 @@ export function attach(read: Read, route: AttachingRoute, parentRef: ParentRefer
   if (kind === "Gateway") {
     const gateway = read.query(gatewayModel, key);
     if (gateway === undefined) return undefined;
-    return among(read, route, parentRef, gateway, ({ listenerSet }) => listenerSet === undefined);
+    return among(read, route, parentRef, gateway, route.kind === "Ingress" ? isForIngresses : isOfGateway);
   }
   if (kind !== "ListenerSet") return undefined;
   const parent = read.query(gatewayOfSet, key);
@@ -78,7 +84,9 @@ function among(
   const accepted = named.filter((listener) => listener.accepted);
   if (accepted.length === 0)
     return refuse("NoMatchingParent", `The Gateway does not accept ${listing(named)}; see the conditions there`);
-  const taking = accepted.filter((listener) => listener.kinds.some(({ kind }) => kind === route.kind));
+  // An Ingress is admitted where an HTTPRoute would be.
+  const wanted = route.kind === "Ingress" ? "HTTPRoute" : route.kind;
+  const taking = accepted.filter((listener) => listener.kinds.some(({ kind }) => kind === wanted));
   if (taking.length === 0) {
     const kinds = new Set(accepted.flatMap((listener) => listener.kinds.map(({ kind }) => kind)));
     return refuse(
@@ -106,6 +114,10 @@ function among(
     );
   }
   return { gateway: gateway.key, listeners, condition: isTrue("Accepted", "Accepted", "Route is accepted") };
+}
+
+function isForIngresses(listener: ListenerModel): boolean {
+  return isOfGateway(listener) || listener.ingress !== undefined;
 }
 
 /** `listener http`, `listeners http, https`. */

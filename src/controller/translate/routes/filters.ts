@@ -6,23 +6,24 @@ import { levelOf, type PolicyLevel } from "../../../ir/origins.ts";
 import type { HeaderFilter, HttpRouteFilter, PathModifier } from "../../../kube/objects.ts";
 import { checkPolicies } from "../../../policies/compile.ts";
 import { schema as cors } from "../../../policies/cors/schema.ts";
-import { callPoliciesOf, mergeLevels, NO_LEVEL } from "../../../policies/merge.ts";
-import type { PolicySet } from "../../../policies/policy-set.ts";
+import { callPoliciesOf, kindsOf, mergeLevels, NO_LEVEL } from "../../../policies/merge.ts";
+import type { PolicySet, SetKey } from "../../../policies/policy-set.ts";
 import type { Mirror } from "../../../policies/request-mirror/schema.ts";
 import { type RequestRedirect, schema as requestRedirect } from "../../../policies/request-redirect/schema.ts";
 import { headerModifier } from "../../../policies/schema/fields.ts";
 import { schema as urlRewrite } from "../../../policies/url-rewrite/schema.ts";
 import { type Referrer, resolveBackend } from "../backends/backend-refs.ts";
 import type { ListenerModel } from "../model/model.ts";
+import { isCombined } from "../policy/parts.ts";
 import { mergeAttached } from "../policy/policies.ts";
+import { type FilterPhase, translateExtensionRef } from "./extension-ref.ts";
 import { translateExternalAuth } from "./external-auth.ts";
 
 /** The place of filters: in rule `rule`, at `path` in it. */
 interface FilterPlace {
   readonly rule: number;
   readonly path: Path;
-  /** Backend: they apply to the requests of one backend. */
-  readonly phase: "route" | "backend";
+  readonly phase: FilterPhase;
 }
 
 /**
@@ -39,6 +40,20 @@ export function translateFilters(
   const mirrors: Mirror[] = [];
   let missing = false;
   let level: PolicyLevel = NO_LEVEL;
+  /** The type of the filter that has set each kind. */
+  const owners = new Map<SetKey, string>();
+  /** False: an earlier filter has set one of the kinds. */
+  const claim = (kinds: readonly SetKey[], { type }: HttpRouteFilter, at: string): boolean => {
+    const taken = kinds.filter((kind) => owners.has(kind) && !isCombined(place.phase, kind));
+    for (const kind of kinds) owners.set(kind, type);
+    if (taken.length === 0) return true;
+    const message =
+      KINDS[type] === undefined
+        ? `an earlier filter sets ${taken.join(", ")} too; keep one of them`
+        : `a rule can have one filter ${type}; merge them`;
+    findings.invalidates(place.rule, `${at}: ${message}`, "IncompatibleFilters");
+    return false;
+  };
   const add = (policies: PolicySet, at: Path): void => {
     level = mergeLevels(
       level,
@@ -50,11 +65,13 @@ export function translateFilters(
     const at = formatPath(path);
     const kind = KINDS[filter.type];
     if (filter.type === "ExtensionRef") {
-      const { group = "", kind: refKind = "", name = "" } = filter.extensionRef ?? {};
-      const message = `rules[${place.rule}].${at}.extensionRef: ${refKind} ${name} of group "${group}" is not supported; attach a TracegatePolicy to the route instead`;
-      findings.breaks("InvalidKind", message);
-      missing = true;
+      const where = `rules[${place.rule}].${at}.extensionRef`;
+      const policies = translateExtensionRef(filter.extensionRef ?? {}, place.phase, where, referrer);
+      if (policies === undefined) missing = true;
+      else if (claim(kindsOf(policies.set), filter, at)) level = mergeLevels(level, policies);
     } else if (filter.type === "RequestMirror" && filter.requestMirror !== undefined) {
+      // Several of them are several mirrors.
+      if (mirrors.length === 0 && !claim(["requestMirror"], filter, at)) continue;
       const mirror = translateMirror(filter.requestMirror, `rules[${place.rule}].${at}.requestMirror`, referrer);
       if (mirror === undefined) continue;
       mirrors.push(mirror);
@@ -62,16 +79,10 @@ export function translateFilters(
     } else if (filter.type === "ExternalAuth" && filter.externalAuth !== undefined) {
       const policy = translateExternalAuth(filter.externalAuth, { ...place, path: at }, referrer);
       if (policy === undefined) missing = true;
-      else add({ extAuthz: policy }, path);
+      else if (claim(["extAuthz"], filter, at)) add({ extAuthz: policy }, path);
     } else if (kind === undefined) {
       findings.invalidates(place.rule, `${at}.type: ${filter.type} is not supported`);
-    } else if (level.set[kind] !== undefined) {
-      findings.invalidates(
-        place.rule,
-        `${at}: a rule can have one filter ${filter.type}; merge them`,
-        "IncompatibleFilters",
-      );
-    } else {
+    } else if (claim([kind], filter, at)) {
       const parsed = PARSERS[kind](filter);
       if (parsed.success) add({ [kind]: parsed.data }, path);
       else findings.invalidates(place.rule, `${at}: ${inWords(parsed.error)}`);

@@ -7,6 +7,7 @@ import type { Referrer } from "../backends/backend-refs.ts";
 import type { Findings } from "../model/findings.ts";
 import { translateFilters } from "./filters.ts";
 import {
+  checkFields,
   checkRegex,
   MISSING_FILTER,
   type Rule,
@@ -24,6 +25,7 @@ export function translateGrpcRule(rule: GrpcRouteRule, index: number, referrer: 
   const { matches = [], filters = [], backendRefs = [] } = rule;
   const found = translateFilters(filters, { rule: index, path: ["filters"], phase: "route" }, referrer);
   const session = sessionOf(rule.sessionPersistence, index, referrer.findings);
+  if (found !== undefined) checkFields(found, session, index, referrer.findings);
   return {
     index,
     ...(rule.name !== undefined && { name: rule.name }),

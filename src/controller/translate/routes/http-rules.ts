@@ -1,13 +1,14 @@
 /** Rules of HTTPRoutes: matches, filters, backends, timeouts and retries. */
 import { RE2JS } from "re2js";
 import { parseDuration } from "../../../base/durations.ts";
+import { formatPath, type Path } from "../../../base/paths.ts";
 import { patternProblem } from "../../../base/pattern-problem.ts";
 import { STANDARD_ENVIRONMENT } from "../../../cel/index.ts";
 import type { PathMatch, RouteBackend, RouteMatch, ValueMatch } from "../../../ir/ir.ts";
 import { levelOf, type PolicyLevel } from "../../../ir/origins.ts";
 import type { HttpBackendReference, HttpRouteMatch, HttpRouteRule, NameMatch } from "../../../kube/objects.ts";
 import { checkPolicies } from "../../../policies/compile.ts";
-import { mergeLevels, NO_LEVEL, NO_POLICY_SET } from "../../../policies/merge.ts";
+import { kindsOf, mergeLevels, NO_LEVEL, NO_POLICY_SET } from "../../../policies/merge.ts";
 import type { PolicySet } from "../../../policies/policy-set.ts";
 import { schema as sessionPersistence } from "../../../policies/session-persistence/schema.ts";
 import { invalid, type Referrer, type ResolvedBackend, resolveBackend } from "../backends/backend-refs.ts";
@@ -18,6 +19,8 @@ import { translateFilters } from "./filters.ts";
 export interface Rule {
   readonly index: number;
   readonly name?: string;
+  /** Where it is written in the object. Default: entry `index` of `spec.rules`. */
+  readonly at?: Path;
   /** Those that are valid; empty for routes of connections. */
   readonly matches: readonly RouteMatch[];
   /** Policies from the rule's own filters and fields. */
@@ -49,6 +52,7 @@ export function translateHttpRule(rule: HttpRouteRule, index: number, referrer: 
     levelOf(timeoutOf(rule, index, findings), () => ({ at: ["timeouts"] })),
     levelOf(retryOf(rule, index, findings), () => ({ at: ["retry"] })),
   );
+  if (found !== undefined) checkFields(found, mergeLevels(limits, session), index, findings);
   // Such as a timeout of years, which proxies would reject together with everything else that they are sent.
   for (const { path, reason } of checkPolicies(limits.set, "route", STANDARD_ENVIRONMENT))
     findings.invalidates(index, `${ROUTE_FIELDS[path.join(".")] ?? path.join(".")}: ${reason}`);
@@ -59,6 +63,19 @@ export function translateHttpRule(rule: HttpRouteRule, index: number, referrer: 
     policies: found === undefined ? NO_LEVEL : mergeLevels(found, limits, session),
     backends: found === undefined ? [MISSING_FILTER] : translateHttpBackends(backendRefs, index, referrer),
   };
+}
+
+/** A rule says the same twice: in a field such as `timeouts`, and in a TracegatePolicy that is one of its filters. */
+export function checkFields(filters: PolicyLevel, fields: PolicyLevel, rule: number, findings: Findings): void {
+  const twice = kindsOf(fields.set).filter((kind) => filters.set[kind] !== undefined);
+  for (const kind of twice) {
+    const field = formatPath(fields.sources[kind]?.[0]?.at ?? []);
+    findings.invalidates(
+      rule,
+      `filters: a TracegatePolicy sets ${kind}, as ${field} does; keep one of them`,
+      "IncompatibleFilters",
+    );
+  }
 }
 
 /**

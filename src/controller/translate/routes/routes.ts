@@ -2,13 +2,13 @@
  * Routes at the listeners that they attach to. A route is one query: a route that changes recomputes no other one. Services are
  * referred to by key, so endpoints that come and go recompute no route.
  */
-import { objectKey } from "../../../base/object-key.ts";
+import { nameOfKey, objectKey } from "../../../base/object-key.ts";
 import type { Route, RouteBackend, TcpRoute } from "../../../ir/ir.ts";
 import { type PolicyLevel, recorded } from "../../../ir/origins.ts";
-import { refKey, refOf } from "../../../kube/keys.ts";
+import { type ObjectRef, refKey, refOf } from "../../../kube/keys.ts";
 import type { KubeObject, ParentReference } from "../../../kube/objects.ts";
-import { mergeLevels, NO_LEVEL } from "../../../policies/merge.ts";
-import type { PolicySet } from "../../../policies/policy-set.ts";
+import { kindsOf, mergeLevels, NO_LEVEL } from "../../../policies/merge.ts";
+import type { PolicySet, SetKey } from "../../../policies/policy-set.ts";
 import { withoutHttp } from "../../../translation/route-policies.ts";
 import { defineQuery, type Read } from "../../graph/graph.ts";
 import { type Referrer, resolveBackend } from "../backends/backend-refs.ts";
@@ -17,6 +17,7 @@ import { gatewayModel } from "../listeners/gateways.ts";
 import { Findings, routeConditions } from "../model/findings.ts";
 import {
   type Attachment,
+  type GatewayRouteKind,
   HTTP_KINDS,
   type ListenerModel,
   type ParentModel,
@@ -29,13 +30,15 @@ import { type Attaching, attach } from "./attach.ts";
 import { redirectAt } from "./filters.ts";
 import { translateGrpcRule } from "./grpc-rules.ts";
 import { MISSING_FILTER, type Rule, type RuleBackend, translateHttpRule } from "./http-rules.ts";
+import { ingressModel } from "./ingress-rules.ts";
 
 const NO_ROUTE: RouteModel = { parents: [], services: [] };
 
 /** A route with its parents; the key is its `refKey`. A route that does not exist has no parents. */
 export const routeModel = defineQuery<RouteModel>("routeModel", (read, key) => {
   const ref = refOf<RouteKind>(key);
-  const { kind, namespace } = ref;
+  if (ref.kind === "Ingress") return ingressRoute(read, objectKey(ref));
+  const { kind, namespace } = ref as ObjectRef<GatewayRouteKind>;
   const found = RULES[kind](read, objectKey(ref));
   if (found === undefined) return NO_ROUTE;
   const { route, rules, findings, hostnames } = found;
@@ -53,6 +56,25 @@ export const routeModel = defineQuery<RouteModel>("routeModel", (read, key) => {
   return { parents, services: serviceKeysOf(parents) };
 });
 
+/** An Ingress attaches to the Gateway of its class, each host by itself. It has no conditions. */
+function ingressRoute(read: Read, key: string): RouteModel {
+  const model = read.query(ingressModel, key);
+  const route = read.get("Ingress", key);
+  if (model?.gateway === undefined || route === undefined) return NO_ROUTE;
+  const { namespace } = route.metadata;
+  const parentRef: ParentReference = nameOfKey(model.gateway);
+  const attachments = model.hosts.flatMap(({ host, rules }) => {
+    const hostnames = host === "" ? [] : [host];
+    const attaching = attach(read, { kind: "Ingress", namespace, hostnames }, parentRef);
+    // Not the host that both share: at the listener of one host, a rule for any host would compete with those for that host.
+    return (attaching?.listeners ?? []).map(({ listener }) =>
+      attachTo({ read, kind: "Ingress", route, rules }, { listener, hostnames }),
+    );
+  });
+  const parents = [{ parentRef, gateway: model.gateway, conditions: [], attachments }];
+  return { parents, services: serviceKeysOf(parents) };
+}
+
 /** An invalid rule responds with 500 to the requests that its valid matches select. undefined: it has no valid match. */
 function withoutInvalid(rule: Rule, { invalid }: Findings): Rule | undefined {
   if (!invalid.some(({ index }) => index === rule.index)) return rule;
@@ -61,11 +83,11 @@ function withoutInvalid(rule: Rule, { invalid }: Findings): Rule | undefined {
 }
 
 interface RouteObject extends KubeObject {
-  readonly spec: { readonly parentRefs?: readonly ParentReference[]; readonly rules?: readonly unknown[] };
+  readonly spec: { readonly rules?: readonly unknown[] };
 }
 
 interface Found {
-  readonly route: RouteObject;
+  readonly route: RouteObject & { readonly spec: { readonly parentRefs?: readonly ParentReference[] } };
   readonly rules: readonly Rule[];
   readonly findings: Findings;
   /** Lower-case. */
@@ -73,7 +95,7 @@ interface Found {
 }
 
 /** How the rules of each kind are translated. */
-const RULES: { readonly [Kind in RouteKind]: (read: Read, key: string) => Found | undefined } = {
+const RULES: { readonly [Kind in GatewayRouteKind]: (read: Read, key: string) => Found | undefined } = {
   HTTPRoute: (read, key) => {
     const route = read.get("HTTPRoute", key);
     return route && translate(read, route, route.spec.hostnames, route.spec.rules ?? [{}], translateHttpRule);
@@ -98,7 +120,7 @@ const RULES: { readonly [Kind in RouteKind]: (read: Read, key: string) => Found 
 
 function translate<R>(
   read: Read,
-  route: RouteObject & { readonly kind: RouteKind },
+  route: Found["route"] & { readonly kind: GatewayRouteKind },
   hostnames: readonly string[] | undefined,
   rules: readonly R[],
   translateRule: (rule: R, index: number, referrer: Referrer) => Rule,
@@ -152,7 +174,10 @@ function attachTo(translation: Translation, { listener, hostnames }: Attaching["
         namespace,
         ...(rule.name !== undefined && { ruleName: rule.name }),
         // A route without rules has one for all requests.
-        origin: { object, path: route.spec.rules === undefined ? ["spec"] : ["spec", "rules", rule.index] },
+        origin: {
+          object,
+          path: rule.at ?? (route.spec.rules === undefined ? ["spec"] : ["spec", "rules", rule.index]),
+        },
         createdAt: createdAt(route),
         hostnames,
       },
@@ -171,6 +196,7 @@ const SUFFIXES: Readonly<Record<RouteKind, string>> = {
   TLSRoute: "tls",
   TCPRoute: "tcp",
   UDPRoute: "udp",
+  Ingress: "ingress",
 };
 
 /** A rule at a listener. */
@@ -183,17 +209,25 @@ interface Place extends Translation {
 function httpRouteAt(place: Place): Route {
   const { read, rule, listener, common } = place;
   const { set, sources } = rule.policies;
-  const { requestRedirect: redirect } = set;
-  const own = { set: redirect ? { ...set, requestRedirect: redirectAt(redirect, listener) } : set, sources };
+  const written = writtenOf(rule.policies);
+  const { requestRedirect: redirect } = written;
+  const atListener = redirect && { requestRedirect: redirectAt(redirect, listener) };
+  const own = { set: atListener ? { ...set, ...atListener } : set, sources };
   // Session settings of a backend apply to all routes, so those of the route itself win (GEP-1619, API attachment points).
   const levels = [...listenerTargets(listener), sessionOfBackends(read, rule.backends), ...routeTargets(place)];
   const merged = mergeAttached(read, "route", levels, own);
   return {
     ...common,
     matches: rule.matches,
-    ...recorded(merged, own.set),
+    ...recorded(merged, atListener ? { ...written, ...atListener } : written),
     backends: rule.backends.map((backend, i) => backendAt(place, backend, i)),
   };
+}
+
+/** Without the TracegatePolicies among its filters. */
+function writtenOf({ set, sources }: PolicyLevel): PolicySet {
+  if (kindsOf(set).every((kind) => sources[kind]?.[0]?.in === undefined)) return set;
+  return Object.fromEntries(Object.entries(set).filter(([kind]) => sources[kind as SetKey]?.[0]?.in === undefined));
 }
 
 function connectionRouteAt(place: Place): TcpRoute {
@@ -224,7 +258,7 @@ function backendAt(
     weight,
     ...(at !== undefined && { at }),
     target,
-    ...recorded(settled, filters.set),
+    ...recorded(settled, writtenOf(filters)),
   };
 }
 

@@ -5,23 +5,26 @@ import type {
   BackendReference,
   GrpcRoute,
   HttpRoute,
+  Ingress,
   KubeObject,
   TcpRoute,
   TlsRoute,
   UdpRoute,
 } from "../../../kube/objects.ts";
-import { TRACEGATE_GROUP } from "../../../kube/objects.ts";
+import { MULTICLUSTER_GROUP, TRACEGATE_GROUP } from "../../../kube/objects.ts";
 import { defineIndex, defineQuery, type Index } from "../../graph/graph.ts";
 import { ROUTE_KINDS, type RouteKind } from "../model/model.ts";
+import { referenceOf } from "./ingress-rules.ts";
 import { routeModel } from "./routes.ts";
 
-/** Routes by `<namespace>/<name>` of the Services, and by `TracegateBackend/<namespace>/<name>` of those that they refer to. */
+/** Routes by `<namespace>/<name>` of the Services, and by the `refKey` of ServiceImports and TracegateBackends. */
 const BY_SERVICE: { readonly [Kind in RouteKind]: Index<Kind> } = {
   HTTPRoute: defineIndex("HTTPRoute", ofHttp),
   GRPCRoute: defineIndex("GRPCRoute", ofHttp),
   TLSRoute: defineIndex("TLSRoute", ofConnections),
   TCPRoute: defineIndex("TCPRoute", ofConnections),
   UDPRoute: defineIndex("UDPRoute", ofConnections),
+  Ingress: defineIndex("Ingress", ofIngress),
 };
 
 function ofHttp({ metadata, spec }: HttpRoute | GrpcRoute): readonly string[] {
@@ -43,11 +46,22 @@ function ofConnections({ metadata, spec }: TlsRoute | TcpRoute | UdpRoute): read
   );
 }
 
+function ofIngress({ metadata, spec }: Ingress): readonly string[] {
+  const backends = [
+    ...(spec.rules ?? []).flatMap(({ http }) => (http?.paths ?? []).map(({ backend }) => backend)),
+    ...(spec.defaultBackend === undefined ? [] : [spec.defaultBackend]),
+  ];
+  return servicesOf(metadata.namespace, backends.flatMap(referenceOf));
+}
+
 function servicesOf(owner: string, refs: readonly BackendReference[]): readonly string[] {
   const services = refs.flatMap(({ group = "", kind = "Service", namespace = owner, name }) => {
     const key = objectKey({ namespace, name });
     if (group === "" && kind === "Service") return key;
-    return group === TRACEGATE_GROUP && kind === "TracegateBackend" ? refKey({ kind, namespace, name }) : [];
+    const isFiled =
+      (group === TRACEGATE_GROUP && kind === "TracegateBackend") ||
+      (group === MULTICLUSTER_GROUP && kind === "ServiceImport");
+    return isFiled ? refKey({ kind, namespace, name }) : [];
   });
   return [...new Set(services)];
 }
@@ -60,7 +74,7 @@ export const gatewaysOfService = defineQuery<readonly string[]>("gatewaysOfServi
 
 /** Keys (`<kind>/<namespace>/<name>`) of the routes that refer to a Service. */
 export const routesOfService = defineQuery<readonly string[]>("routesOfService", (read, service) =>
-  ROUTE_KINDS.flatMap((kind) => {
+  [...ROUTE_KINDS, "Ingress" as const].flatMap((kind) => {
     const routes: readonly KubeObject[] = read.find<RouteKind>(BY_SERVICE[kind] as Index<RouteKind>, service);
     return routes.map(({ metadata }) => refKey({ kind, ...metadata }));
   }),

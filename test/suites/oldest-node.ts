@@ -1,0 +1,39 @@
+/**
+ * npm run oldest-node
+ * Runs all tests with the oldest Node.js that the package supports, in a copy of the checkout: the launchers take the one that is installed
+ * beside them.
+ */
+import { spawnSync } from "node:child_process";
+import { cpSync, mkdtempSync, readdirSync, rmSync, symlinkSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { projectFiles } from "../../scripts/lib/files.ts";
+import { appRoot } from "../../src/base/app-root.ts";
+import { runSuite } from "./lib/suite.ts";
+import { nodeOf } from "./lib/tools.ts";
+
+/** The last release of the line that bin/launch.sh and package.json name. */
+const VERSION = "24.21.0";
+/** Milliseconds for all tests. */
+const LIMIT = 1_200_000;
+
+await runSuite("oldest-node", async () => {
+  const copy = mkdtempSync(join(tmpdir(), "tracegate-oldest-node-"));
+  try {
+    for (const name of [...projectFiles(), ".git"]) cpSync(join(appRoot, name), join(copy, name), { recursive: true });
+    const modules = join(copy, "node_modules");
+    const others = readdirSync(join(appRoot, "node_modules")).filter((name) => name !== "node" && name !== ".cache");
+    // Copies, not links: bundles name the files that they are made of.
+    for (const name of others)
+      cpSync(join(appRoot, "node_modules", name), join(modules, name), { recursive: true, verbatimSymlinks: true });
+    symlinkSync(nodeOf(VERSION), join(modules, "node"));
+    const { status } = spawnSync("npm", ["test", "--", "--deny-skips"], {
+      cwd: copy,
+      stdio: "inherit",
+      timeout: LIMIT,
+    });
+    return status === 0 ? [] : [`tests with Node.js ${VERSION}`];
+  } finally {
+    rmSync(copy, { recursive: true });
+  }
+});
