@@ -23,7 +23,10 @@ test("without a command it runs a gateway, on a file, on text or on the default"
   assert.deepEqual(parsed("-f", "a.yaml"), ["run", { file: ["a.yaml"] }]);
   assert.deepEqual(parsed("-f", "-"), ["run", { file: ["-"] }]);
   assert.deepEqual(parsed("run", "--file=a.yaml"), ["run", { file: ["a.yaml"] }]);
-  assert.deepEqual(parsed("--config", "{}", "--validate-only"), ["run", { file: [], config: "{}", "validate-only": true }]);
+  assert.deepEqual(parsed("--config", "{}", "--validate-only"), [
+    "run",
+    { file: [], config: "{}", "validate-only": true },
+  ]);
   assert.deepEqual(parsed("--file=a", "--supervised"), ["run", { file: ["a"], supervised: true }]);
 });
 
