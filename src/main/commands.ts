@@ -320,7 +320,7 @@ export const tracegate: Program = {
   errorPrefix: "tracegate",
   environment: [
     ["RUST_LOG", "Log filter, such as info or upstream=debug; overrides config.logging.level"],
-    ["LOG_FORMAT", "text or json; overrides config.logging.format"],
+    ["LOG_FORMAT", "text, json, combined or common; overrides config.logging.format"],
     ["NO_COLOR", "When set, explanations in a terminal have no colors"],
   ],
   exitCodes: [

@@ -32,6 +32,7 @@ import { ConfigFollower, type Loaded } from "./config-follower.ts";
 import type { Follower, Host } from "./follower.ts";
 import { Impacts } from "./impacts.ts";
 import { InternalApi } from "./internal-api.ts";
+import type { LogFile } from "./log-file.ts";
 import type { GatewayLog, LogSink } from "./log-sink.ts";
 import { ManagedCertificates } from "./managed-certificates.ts";
 import { makePlane } from "./plane.ts";
@@ -66,6 +67,7 @@ export class Gateway {
   readonly sink: LogSink;
   readonly settings: Settings;
   readonly #output: LogOutput;
+  readonly #file: LogFile | undefined;
   readonly #log: Logger;
   readonly #servers = new Map<string, RunningServer>();
   readonly #plane: AdminPlane;
@@ -90,11 +92,13 @@ export class Gateway {
     env: Readonly<Record<string, string | undefined>>,
     loaded: Loaded,
     resources: ResourceStore,
-    { output, sink }: GatewayLog,
+    log: GatewayLog,
     threads: WorkerThreads,
     onStopped: () => void,
   ) {
     this.#resources = resources;
+    const { output, sink, file } = log;
+    this.#file = file;
     this.#output = output;
     this.sink = sink;
     this.#log = output.logger("gateway");
@@ -109,7 +113,7 @@ export class Gateway {
     };
     const { xds } = loaded.config;
     this.#pending = new Set(xds === undefined ? ["configuration", "listeners"] : ["state manager"]);
-    const supervised = supervisorSettings(loaded, output, env, this.#internal.socket);
+    const supervised = supervisorSettings(loaded, log, env, this.#internal.socket);
     this.#own = supervised.own;
     let callers: { readonly of: PackedIr; readonly all: ReturnType<typeof callersOf> } | undefined;
     this.#own.callersOf = (port) => {
@@ -134,9 +138,10 @@ export class Gateway {
     this.certificates = new ManagedCertificates(egress, output.logger("acme"));
     this.exports = makeExports(supervised.worker, egress, env, output.logger("telemetry"));
     const events: SupervisorEvents = {
-      onLog: (lines, dropped) => {
+      onLog: (lines, dropped, apart) => {
         if (dropped > 0) sink.addDropped(dropped);
-        sink.write(lines);
+        if (apart) file?.write(lines);
+        else sink.write(lines);
       },
       onExport: (exporter, chunk) => this.exports.add(exporter, chunk),
       onDocumentWanted: (url) => this.#follower.documentWanted(url),
@@ -326,6 +331,7 @@ export class Gateway {
     // The spans of the last requests are exported in the rest of the deadline.
     await this.exports.close(Math.max(MIN_EXPORT_MS, terminationMaxDeadline - (performance.now() - startedAt)));
     await this.#close();
+    this.#file?.close();
     await this.sink.flush(LOG_FLUSH_MS);
     this.#onStopped();
   }

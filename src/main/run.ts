@@ -8,11 +8,13 @@ import { type Context, write } from "../cli/runner/context.ts";
 import { checkConfig } from "../config/check.ts";
 import type { ConfigSource } from "../config/load.ts";
 import type { Settings } from "../config/settings.ts";
+import type { AccessFormat } from "../telemetry/settings.ts";
 import type { WorkerThreads } from "../worker/worker-threads.ts";
 import { renderReport } from "./check-report.ts";
 import { createDefaultConfig, defaultConfigPath } from "./default-config.ts";
 import { Gateway, StartError } from "./gateway.ts";
 import type { HarmlessSignals } from "./harmless-signals.ts";
+import { LogFile } from "./log-file.ts";
 import { type GatewayLog, LogSink } from "./log-sink.ts";
 import { isNpmScript, onceEach, onParentGone } from "./npm-script.ts";
 import { quickstartText, tgctlCommand } from "./quickstart-text.ts";
@@ -23,6 +25,7 @@ import { onOrphaned, reportReady } from "./supervised.ts";
 const ECHO_PORT = 9099;
 /** Format and level of the log; they take precedence over the configuration (docs/configuration.md#environment-variables). */
 const { LOG_FORMAT, RUST_LOG } = process.env;
+const FORMATS: readonly AccessFormat[] = ["text", "json", "combined", "common"];
 
 /** The configuration of a command line: text, files, or with neither the default file. */
 interface NamedConfig {
@@ -100,7 +103,9 @@ async function start(
   const log = (settings: Settings): GatewayLog => {
     const made = makeLog(settings);
     introduce(made.output.logger("gateway"));
-    signals.onUnused = () => {
+    signals.onReopen = () => {
+      made.file?.reopen();
+      if (made.file !== undefined) return;
       const message = "the signal does nothing: the log is standard output, SIGHUP reloads, SIGTERM drains";
       made.output.logger("gateway").warn(message, { signal: "SIGUSR2" });
     };
@@ -160,10 +165,14 @@ export async function quickstart(files: readonly string[], signals: HarmlessSign
 }
 
 function makeLog(settings: Settings): GatewayLog {
-  const format = LOG_FORMAT === "json" || LOG_FORMAT === "text" ? LOG_FORMAT : settings.logging.format;
+  const accessFormat = FORMATS.find((each) => each === LOG_FORMAT) ?? settings.logging.format;
+  const format = accessFormat === "json" ? "json" : "text";
   const sink = new LogSink((lines) => formatLine(format, "warn", "gateway", "log lines were dropped", { lines }));
   const filter = parseLogFilter(RUST_LOG ?? settings.logging.level);
-  return { output: new LogOutput(filter, format, (line) => sink.write(line)), sink };
+  const output = new LogOutput(filter, format, (line) => sink.write(line));
+  const { output: wanted } = settings.logging;
+  const file = wanted && new LogFile(wanted, output.logger("gateway"), (lines) => sink.addLost(lines));
+  return { output, sink, accessFormat, file };
 }
 
 function sourceOf(named: NamedConfig): ConfigSource {

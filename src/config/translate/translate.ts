@@ -106,6 +106,7 @@ export function translate(
   const origins = originsOfFrontend(config.frontendPolicies, written);
   const frontend = translateFrontend(config.frontendPolicies, calling, origins);
   adviseOnFrontend(config.frontendPolicies, report);
+  adviseOnFormat(config, report);
   const network = ["frontendPolicies", "networkAuthorization", "rules"];
   adviseOnRules(frontend.networkAuthorization ?? [], "network", network, report, cel);
   const binds = translateBinds(config, frontend, enableIpv6, servers, context);
@@ -124,6 +125,23 @@ export function translate(
   if (binds.length === 0 && incomplete.size === 0 && !controlled)
     report([], { message: "serves nothing: there are neither binds nor gateways", warning: true });
   return { ir, urls: sources.urls };
+}
+
+/** The formats of Apache have fixed fields. */
+function adviseOnFormat({ config: { logging }, frontendPolicies }: ConfigFile, report: Report): void {
+  if (logging.format === "text" || logging.format === "json") return;
+  const { add = {}, remove = [] } = frontendPolicies.accessLog ?? {};
+  for (const [field, count] of [
+    ["add", Object.keys(add).length],
+    ["remove", remove.length],
+  ] as const)
+    if (count > 0)
+      report(["frontendPolicies", "accessLog", field], {
+        message: `has no effect: the fields of ${logging.format} are fixed`,
+        remedy: "choose text or json for config.logging.format, or remove it",
+        warning: true,
+        advice: true,
+      });
 }
 
 /** `inline`: the policies at the backend itself. */

@@ -26,7 +26,7 @@ import { finish } from "./finish.ts";
 import { matchRoute } from "./match-route.ts";
 import { type Answering, answerInstead, blame, respond } from "./respond.ts";
 import { type Attempted, afterAttempt } from "./retry.ts";
-import { addErrorPage, backendPolicies, gatewayPolicies, responsePolicies, routePolicies } from "./run-policies.ts";
+import { backendPolicies, gatewayPolicies, lastWords, responsePolicies, routePolicies } from "./run-policies.ts";
 import { selectBackend } from "./select-backend.ts";
 import { selectListener } from "./select-listener.ts";
 
@@ -164,7 +164,7 @@ function replaceResponse(
   exchange.call?.abandon();
   answerInstead(exchange, answer);
   if (exchange.phase < RESPONSE_POLICIES) return RESPONSE_POLICIES;
-  addErrorPage(exchange);
+  lastWords(exchange);
   return RESPOND;
 }
 
