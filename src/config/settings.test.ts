@@ -18,7 +18,7 @@ const OTHER = {
   workerThreads: 77,
   connectionTerminationDeadline: "77s",
   connectionMinTerminationDeadline: "7s",
-  logging: { level: "debug", format: "json", reasons: "code" },
+  logging: { level: "debug", format: "json", reasons: "code", output: { file: "access.log" } },
   metrics: { remove: ["retries"], fields: { add: { label: "request.path" } } },
   backend: {
     connectTimeout: "7s",

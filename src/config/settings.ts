@@ -1,12 +1,12 @@
 import { existsSync } from "node:fs";
+import { dirname, resolve } from "node:path";
 import { isDeepStrictEqual } from "node:util";
 import { parseDuration } from "../base/durations.ts";
 import { messageOf } from "../base/errors.ts";
 import { collide, formatListenAddress, type ListenAddress, parseListenAddress } from "../base/listen-address.ts";
-import type { LogFormat } from "../base/log.ts";
 import { parseLogFilter } from "../base/log-filter.ts";
 import type { LookupRules } from "../net/egress.ts";
-import type { LoggedReasons } from "../telemetry/settings.ts";
+import type { AccessFormat, LogFileSettings, LoggedReasons } from "../telemetry/settings.ts";
 import type { LeafCaching } from "../tls/tls-settings.ts";
 import { network } from "../translation/schema/scalars.ts";
 import { type SettingsInput, WORKER_THREADS } from "../translation/schema/settings.ts";
@@ -31,7 +31,14 @@ export interface Settings {
   readonly workerThreads: number;
   readonly terminationMaxDeadline: number;
   readonly terminationMinDeadline: number;
-  readonly logging: { readonly level: string; readonly format: LogFormat; readonly reasons: LoggedReasons };
+  readonly logging: {
+    readonly level: string;
+    /** Lines that are not of the access log have the format text if it is one of Apache. */
+    readonly format: AccessFormat;
+    readonly reasons: LoggedReasons;
+    /** The file of the access log; undefined: standard output. */
+    readonly output: LogFileSettings | undefined;
+  };
   readonly metrics: {
     readonly remove: readonly string[];
     /** Label to CEL. */
@@ -158,6 +165,7 @@ export function resolveSettings(
       level: logLevel(input.logging.level, document),
       format: input.logging.format,
       reasons: input.logging.reasons,
+      output: logFile(input.logging.output, env, document),
     },
     metrics: input.metrics,
     backend: { ...input.backend, poolMaxSize: input.backend.poolMaxSize, unixFolder: input.backend.unixFolder },
@@ -254,6 +262,19 @@ function logLevel(level: string | readonly string[], document: ConfigSet): strin
   }
 }
 
+function logFile(
+  output: SettingsInput["logging"]["output"],
+  env: Env,
+  document: ConfigSet,
+): LogFileSettings | undefined {
+  if (output === undefined) return undefined;
+  const { file, reopen, maxSize, keep } = output;
+  const folder = dirname(document.fileOf(["config", "logging", "output", "file"]));
+  const home = env.HOME;
+  const expanded = home === undefined ? file : file.replace(/^~(?=\/)/, () => home);
+  return { file: resolve(folder, expanded), reopen, maxSize, keep };
+}
+
 function parseThreads(text: string): string | undefined {
   return WORKER_THREADS.test(text) ? text : undefined;
 }
@@ -317,6 +338,7 @@ const START_ONLY: Readonly<Record<string, (settings: Settings) => unknown>> = {
   "logging.level": (settings) => settings.logging.level,
   "logging.format": (settings) => settings.logging.format,
   "logging.reasons": (settings) => settings.logging.reasons,
+  "logging.output": (settings) => settings.logging.output,
   "metrics.remove": (settings) => settings.metrics.remove,
   "metrics.fields": (settings) => settings.metrics.fields,
   "backend.connectTimeout": (settings) => settings.backend.connectTimeout,

@@ -2,27 +2,33 @@
 import { existsSync } from "node:fs";
 import { createServer, type Server } from "node:http";
 import { appRoot } from "../base/app-root.ts";
+import { messageOf } from "../base/errors.ts";
 import { formatLine, type Logger, LogOutput } from "../base/log.ts";
 import { parseLogFilter } from "../base/log-filter.ts";
 import { type Context, write } from "../cli/runner/context.ts";
 import { checkConfig, strictReport } from "../config/check.ts";
 import type { ConfigSource } from "../config/load.ts";
 import type { Settings } from "../config/settings.ts";
+import type { AccessFormat } from "../telemetry/settings.ts";
 import type { WorkerThreads } from "../worker/worker-threads.ts";
 import { renderReport } from "./check-report.ts";
 import { createDefaultConfig, defaultConfigPath } from "./default-config.ts";
 import { Gateway, type GatewayOptions, StartError } from "./gateway.ts";
 import type { HarmlessSignals } from "./harmless-signals.ts";
+import { LogFile } from "./log-file.ts";
 import { type GatewayLog, LogSink } from "./log-sink.ts";
 import { isNpmScript, onceEach, onParentGone } from "./npm-script.ts";
 import { quickstartText, tgctlCommand } from "./quickstart-text.ts";
 import { ServiceManager } from "./service-manager.ts";
 import { onOrphaned, reportReady } from "./supervised.ts";
+import { TakeOverSocket } from "./take-over/giver.ts";
+import { inheritedSockets, tellPredecessor } from "./take-over/successor.ts";
 
 /** Port of the echo server, to which the quick start's configuration and the examples send requests. */
 const ECHO_PORT = 9099;
 /** Format and level of the log; they take precedence over the configuration (docs/configuration.md#environment-variables). */
 const { LOG_FORMAT, RUST_LOG } = process.env;
+const FORMATS: readonly AccessFormat[] = ["text", "json", "combined", "common"];
 
 /** The configuration of a command line: text, files, or with neither the default file. */
 interface NamedConfig {
@@ -63,8 +69,18 @@ export async function runGateway(
     if (path === undefined) return;
     log.info(created ? "created a configuration" : "no configuration was named, using the default", { file: path });
   };
-  const { stopped } = await start(sourceOf(named), signals, introduce, supervised, { threads, strict: named.strict });
-  return stopped;
+  const inherited = inheritedSockets(process.env);
+  try {
+    const { stopped } = await start(sourceOf(named), signals, introduce, supervised, {
+      threads,
+      inherited,
+      strict: named.strict,
+    });
+    return stopped;
+  } catch (error) {
+    if (inherited.takesOver) await tellPredecessor({ type: "failed", problem: messageOf(error) });
+    throw error;
+  }
 }
 
 /** `introduce` writes the first lines of the log. `stopped` resolves with the exit code once the gateway has drained. */
@@ -75,9 +91,11 @@ async function start(
   supervised = false,
   options: GatewayOptions = {},
 ): Promise<{ readonly gateway: Gateway; readonly stopped: Promise<number> }> {
+  const { inherited } = options;
   const { promise: stopped, resolve } = Promise.withResolvers<number>();
   let gateway: Gateway | undefined;
   let manager: ServiceManager | undefined;
+  let takeOvers: TakeOverSocket | undefined;
   // Handlers are installed before the start: a signal that arrives with the first requests must drain them. Until the gateway
   // runs there is nothing to drain.
   const stop = (exitCode: number): void => {
@@ -100,10 +118,14 @@ async function start(
   signals.onTerminalClosed = () => stop(129);
   signals.onReload = () => void reload(gateway, manager);
   if (supervised) onOrphaned(() => stop(143));
+  let gatewayLog: LogOutput | undefined;
   const log = (settings: Settings): GatewayLog => {
     const made = makeLog(settings);
+    gatewayLog = made.output;
     introduce(made.output.logger("gateway"));
-    signals.onUnused = () => {
+    signals.onReopen = () => {
+      made.file?.reopen();
+      if (made.file !== undefined) return;
       const message = "the signal does nothing: the log is standard output, SIGHUP reloads, SIGTERM drains";
       made.output.logger("gateway").warn(message, { signal: "SIGUSR2" });
     };
@@ -111,6 +133,7 @@ async function start(
     return made;
   };
   const onStopped = (): void => {
+    takeOvers?.close();
     if (manager === undefined) resolve(0);
     else void manager.sent.then(() => resolve(0));
   };
@@ -118,8 +141,21 @@ async function start(
   if (supervised) reportReady();
   const running = gateway;
   running.onAttempt = () => manager?.changed(statusOf(running));
-  void running.ready.then(() => {
-    if (!running.draining) manager?.ready(statusOf(running));
+  void running.ready.then(async () => {
+    if (running.draining) return;
+    const takesOver = inherited?.takesOver === true;
+    manager?.ready(statusOf(running), takesOver);
+    // systemd must know the new main process before the former one ends.
+    await manager?.sent;
+    if (takesOver) await tellPredecessor({ type: "serving" });
+    if (inherited === undefined || supervised) return;
+    const log = gatewayLog?.logger("gateway");
+    if (log === undefined) return;
+    takeOvers = await TakeOverSocket.open(running, log, process.env, () => {
+      manager?.retire();
+      manager = undefined;
+      void running.handOver();
+    });
   });
   return { gateway, stopped };
 }
@@ -163,10 +199,14 @@ export async function quickstart(files: readonly string[], signals: HarmlessSign
 }
 
 function makeLog(settings: Settings): GatewayLog {
-  const format = LOG_FORMAT === "json" || LOG_FORMAT === "text" ? LOG_FORMAT : settings.logging.format;
+  const accessFormat = FORMATS.find((each) => each === LOG_FORMAT) ?? settings.logging.format;
+  const format = accessFormat === "json" ? "json" : "text";
   const sink = new LogSink((lines) => formatLine(format, "warn", "gateway", "log lines were dropped", { lines }));
   const filter = parseLogFilter(RUST_LOG ?? settings.logging.level);
-  return { output: new LogOutput(filter, format, (line) => sink.write(line)), sink };
+  const output = new LogOutput(filter, format, (line) => sink.write(line));
+  const { output: wanted } = settings.logging;
+  const file = wanted && new LogFile(wanted, output.logger("gateway"), (lines) => sink.addLost(lines));
+  return { output, sink, accessFormat, file };
 }
 
 function sourceOf(named: NamedConfig): ConfigSource {

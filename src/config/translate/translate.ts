@@ -21,6 +21,7 @@ import type { Resources } from "../../translation/resources/store.ts";
 import type { TracingInput } from "../../translation/schema/telemetry.ts";
 import type { InputReader } from "../parse/inputs.ts";
 import type { ConfigFile } from "../schema/config.ts";
+import { adviseOnAcme } from "./acme.ts";
 import { ClaimedAddresses } from "./addresses.ts";
 import type { Context } from "./context.ts";
 import { findCycles } from "./cycles.ts";
@@ -105,6 +106,7 @@ export function translate(
   const origins = originsOfFrontend(config.frontendPolicies, written);
   const frontend = translateFrontend(config.frontendPolicies, calling, origins);
   adviseOnFrontend(config.frontendPolicies, report);
+  adviseOnFormat(config, report);
   const network = ["frontendPolicies", "networkAuthorization", "rules"];
   adviseOnRules(frontend.networkAuthorization ?? [], "network", network, report, cel);
   const binds = translateBinds(config, frontend, enableIpv6, servers, context);
@@ -123,6 +125,23 @@ export function translate(
   if (binds.length === 0 && incomplete.size === 0 && !controlled)
     report([], { message: "serves nothing: there are neither binds nor gateways", warning: true });
   return { ir, urls: sources.urls };
+}
+
+/** The formats of Apache have fixed fields. */
+function adviseOnFormat({ config: { logging }, frontendPolicies }: ConfigFile, report: Report): void {
+  if (logging.format === "text" || logging.format === "json") return;
+  const { add = {}, remove = [] } = frontendPolicies.accessLog ?? {};
+  for (const [field, count] of [
+    ["add", Object.keys(add).length],
+    ["remove", remove.length],
+  ] as const)
+    if (count > 0)
+      report(["frontendPolicies", "accessLog", field], {
+        message: `has no effect: the fields of ${logging.format} are fixed`,
+        remedy: "choose text or json for config.logging.format, or remove it",
+        warning: true,
+        advice: true,
+      });
 }
 
 /** `inline`: the policies at the backend itself. */
@@ -199,5 +218,6 @@ function translateBinds(
     if (config.gateways[name]?.port !== undefined || !hasPort(bind)) claimed.claim(bind, `gateways.${name}`, path);
     binds.push(bind);
   }
+  adviseOnAcme(binds, context.report);
   return binds;
 }
