@@ -1,6 +1,7 @@
 import { buildInfo, packageVersion } from "../base/build-info.ts";
 import { check } from "./commands/check.ts";
 import { controllerGroup } from "./commands/controller/index.ts";
+import { convertGroup } from "./commands/convert.ts";
 import { proxyGroup } from "./commands/proxy/index.ts";
 import { completionCommand, helpCommand } from "./runner/builtin.ts";
 import { type Context, write } from "./runner/context.ts";
@@ -13,6 +14,7 @@ export function tgctl(loadTraceView: () => Promise<TraceView>): Program {
   const proxy = proxyGroup(loadTraceView);
   const topics = [
     "check",
+    "convert",
     "version",
     "completion",
     ...[proxy, ...proxy.commands, controllerGroup].map((node) => node.name),
@@ -24,6 +26,7 @@ export function tgctl(loadTraceView: () => Promise<TraceView>): Program {
       proxy,
       controllerGroup,
       check,
+      convertGroup,
       version,
       helpCommand(() => program, topics, "proxy trace"),
       completionCommand("tgctl"),
