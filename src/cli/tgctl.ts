@@ -9,8 +9,11 @@ import { defineCommand, type Program } from "./runner/define-command.ts";
 import { EXIT_CODES } from "./runner/errors.ts";
 import type { TraceView } from "./trace/view.ts";
 
-/** `tgctl` with all its commands. `loadTraceView` loads the terminal UI: only a command that shows it pays for that. */
-export function tgctl(loadTraceView: () => Promise<TraceView>): Program {
+/**
+ * `tgctl` with all its commands. `loadTraceView` loads the terminal UI: only a command that shows it pays for that. `name`: what it is called by
+ * in its help.
+ */
+export function tgctl(loadTraceView: () => Promise<TraceView>, name = "tgctl"): Program {
   const proxy = proxyGroup(loadTraceView);
   const topics = [
     "check",
@@ -20,7 +23,7 @@ export function tgctl(loadTraceView: () => Promise<TraceView>): Program {
     ...[proxy, ...proxy.commands, controllerGroup].map((node) => node.name),
   ];
   const program: Program = {
-    name: "tgctl",
+    name,
     summary: "Inspect tracegate proxies, on this machine or in Kubernetes: traces, configuration, log levels, profiles",
     commands: [
       proxy,
