@@ -67,7 +67,7 @@ test("all threads see every port, and the successor of a dead thread begins with
 test("Unix sockets are known by device and inode, in all threads; their places are used again", (t) => {
   const folder = mkdtempSync(join(tmpdir(), "tracegate-own-"));
   t.after(() => rmSync(folder, { recursive: true }));
-  const paths = Array.from({ length: 9 }, (_, i) => join(folder, String(i)));
+  const paths = Array.from({ length: 65 }, (_, i) => join(folder, String(i)));
   for (const path of paths) writeFileSync(path, "");
   const [first = "", ...others] = paths;
   const inode = (path: string) => statSync(path, { bigint: true });
@@ -78,10 +78,40 @@ test("Unix sockets are known by device and inode, in all threads; their places a
   assert.ok(!other.hasUnix(inode(others[0] ?? "")));
   const { dev, ino } = inode(first);
   assert.ok(!other.hasUnix({ dev: dev + 1n, ino }), "the same inode of another device");
-  for (const path of others.slice(0, 7)) own.addUnix(path);
-  assert.throws(() => own.addUnix(others[7] ?? ""), /more than 8 Unix sockets/);
+  for (const path of others.slice(0, 63)) own.addUnix(path);
+  assert.throws(() => own.addUnix(others[63] ?? ""), /more than 64 Unix sockets/);
   forget();
   assert.ok(!other.hasUnix(inode(first)));
-  own.addUnix(others[7] ?? "");
-  assert.ok(other.hasUnix(inode(others[7] ?? "")));
+  own.addUnix(others[63] ?? "");
+  assert.ok(other.hasUnix(inode(others[63] ?? "")));
+});
+
+test("a port at one address is not that port at another, unless it is open at all of them", () => {
+  const memory = OwnSockets.memoryFor(2);
+  const [own, other] = [new OwnSockets(memory, 0), new OwnSockets(memory, 1)];
+  const forget = other.addPort("tcp", "bind", 8080, "127.0.0.1");
+  other.addPort("tcp", "bind", 8080, "2001:db8::1");
+  const found = (host: string): string | undefined => own.find("tcp", 8080, host);
+  assert.deepEqual(["127.0.0.1", "::ffff:127.0.0.1", "2001:DB8::1", "127.0.0.2"].map(found), [
+    "bind",
+    "bind",
+    "bind",
+    undefined,
+  ]);
+  // Connections to these stay on this host, and a name may mean any address.
+  assert.deepEqual(["0.0.0.0", "::", "app"].map(found), ["bind", "bind", "bind"]);
+  assert.equal(own.find("udp", 8080, "127.0.0.1"), undefined);
+  forget();
+  assert.equal(found("127.0.0.1"), undefined);
+  own.addPort("tcp", "bind", 8080);
+  assert.equal(found("127.0.0.2"), "bind");
+});
+
+test("ports beyond the room for addresses count at all addresses", () => {
+  const own = new OwnSockets();
+  const forgets = Array.from({ length: 65 }, (_, i) => own.addPort("tcp", "bind", 9000 + i, "127.0.0.1"));
+  assert.equal(own.find("tcp", 9000, "127.0.0.2"), undefined);
+  assert.equal(own.find("tcp", 9064, "127.0.0.2"), "bind");
+  for (const forget of forgets) forget();
+  assert.equal(own.find("tcp", 9064), undefined);
 });

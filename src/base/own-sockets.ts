@@ -1,4 +1,6 @@
 import { statSync } from "node:fs";
+import { isUnspecified } from "./host-addresses.ts";
+import { ipBytes } from "./ip-address.ts";
 
 /** The kind of listener on a port of this process: a bind, which serves clients, or one of the gateway's own servers. */
 type OwnListener = "bind" | "server";
@@ -9,8 +11,14 @@ export type IpProtocol = "tcp" | "udp";
 const MAP = 65_536 / 8;
 const MAPS = ["tcp bind", "tcp server", "udp bind", "udp server"] as const;
 /** Unix sockets on which a thread can listen at the same time; each takes 16 bytes, for device and inode. */
-const UNIX_SLOTS = 8;
-const THREAD = MAPS.length * MAP + UNIX_SLOTS * 16;
+const UNIX_SLOTS = 64;
+/**
+ * Ports at one address that a thread can record; each takes 24 bytes: what it is, then the address. Further ones count as ports at all
+ * addresses, so the gateway would refuse a few connections too many.
+ */
+const ADDRESS_SLOTS = 64;
+/** After the slots: how many of those of addresses may be in use. */
+const THREAD = MAPS.length * MAP + UNIX_SLOTS * 16 + ADDRESS_SLOTS * 24 + 8;
 
 /**
  * Where this process listens, in memory that all threads share: every `listen` is recorded here, and removed after the socket has
@@ -26,7 +34,7 @@ export class OwnSockets {
   /** Names the parts of the configuration that lead to a port, for the log. Set by `Gateway`, which knows the configuration. */
   callersOf: (port: number) => readonly string[] = () => [];
   readonly #ports: Uint8Array;
-  readonly #unix: BigInt64Array;
+  readonly #words: BigInt64Array;
   readonly #thread: number;
   readonly #threads: number;
   /** Sockets of this thread by map and port: several may have the same port, such as `127.0.0.1` and `::1`. */
@@ -43,13 +51,18 @@ export class OwnSockets {
     this.#thread = thread;
     this.#threads = memory.byteLength / THREAD;
     this.#ports = new Uint8Array(memory);
-    this.#unix = new BigInt64Array(memory);
+    this.#words = new BigInt64Array(memory);
     this.#ports.fill(0, thread * THREAD, (thread + 1) * THREAD);
   }
 
-  /** Records a port until the returned function is called. */
-  addPort(protocol: IpProtocol, listener: OwnListener, port: number): () => void {
+  /** Records a port until the returned function is called. `host`: the only address at which it is open; all by default. */
+  addPort(protocol: IpProtocol, listener: OwnListener, port: number, host = "::"): () => void {
     const map = mapOf(protocol, listener);
+    const address = ipBytes(host);
+    if (address !== undefined && !isUnspecified(address)) {
+      const forget = this.#addAddress(map, port, address);
+      if (forget !== undefined) return forget;
+    }
     const name = `${map} ${port}`;
     const [at, bit] = this.#place(this.#thread, map, port);
     this.#counts.set(name, (this.#counts.get(name) ?? 0) + 1);
@@ -69,18 +82,27 @@ export class OwnSockets {
     const { dev, ino } = statSync(path, { bigint: true });
     for (let slot = 0; slot < UNIX_SLOTS; slot++) {
       const at = this.#unixAt(this.#thread, slot);
-      if (Atomics.load(this.#unix, at + 1) !== 0n) continue;
-      Atomics.store(this.#unix, at, dev);
-      Atomics.store(this.#unix, at + 1, ino);
-      return () => void Atomics.store(this.#unix, at + 1, 0n);
+      if (Atomics.load(this.#words, at + 1) !== 0n) continue;
+      Atomics.store(this.#words, at, dev);
+      Atomics.store(this.#words, at + 1, ino);
+      return () => void Atomics.store(this.#words, at + 1, 0n);
     }
     throw new Error(`more than ${UNIX_SLOTS} Unix sockets`);
   }
 
-  /** What listens on a port, on any address; a server takes precedence. */
-  find(protocol: IpProtocol, port: number): OwnListener | undefined {
-    if (this.#has(mapOf(protocol, "server"), port)) return "server";
-    return this.#has(mapOf(protocol, "bind"), port) ? "bind" : undefined;
+  /** What listens on a port at an address of this host, by default at any; a server takes precedence. */
+  find(protocol: IpProtocol, port: number, host = "::"): OwnListener | undefined {
+    for (const listener of ["server", "bind"] as const) {
+      const map = mapOf(protocol, listener);
+      if (this.#has(map, port) || this.#hasAddress(map, port, host)) return listener;
+    }
+    return undefined;
+  }
+
+  /** The same by its path. */
+  hasUnixPath(path: string): boolean {
+    const stats = statSync(path, { bigint: true, throwIfNoEntry: false });
+    return stats !== undefined && this.hasUnix(stats);
   }
 
   /** Whether this process listens on the Unix socket with this device and inode, whatever its path. */
@@ -88,9 +110,51 @@ export class OwnSockets {
     for (let thread = 0; thread < this.#threads; thread++)
       for (let slot = 0; slot < UNIX_SLOTS; slot++) {
         const at = this.#unixAt(thread, slot);
-        if (Atomics.load(this.#unix, at + 1) === ino && Atomics.load(this.#unix, at) === dev) return true;
+        if (Atomics.load(this.#words, at + 1) === ino && Atomics.load(this.#words, at) === dev) return true;
       }
     return false;
+  }
+
+  /** Undefined if there is no room. */
+  #addAddress(map: number, port: number, address: Uint8Array): (() => void) | undefined {
+    for (let slot = 0; slot < ADDRESS_SLOTS; slot++) {
+      const at = this.#addressAt(this.#thread, slot);
+      if (Atomics.load(this.#words, at) !== 0n) continue;
+      const [high, low] = wordsOf(address);
+      Atomics.store(this.#words, at + 1, high);
+      Atomics.store(this.#words, at + 2, low);
+      Atomics.store(this.#words, at, whatOf(map, port));
+      const used = this.#addressAt(this.#thread, ADDRESS_SLOTS);
+      if (Atomics.load(this.#words, used) <= slot) Atomics.store(this.#words, used, BigInt(slot + 1));
+      return () => void Atomics.store(this.#words, at, 0n);
+    }
+    return undefined;
+  }
+
+  /** Text that is not an address may mean any, and so does the unspecified address, for which systems connect to themselves. */
+  #hasAddress(map: number, port: number, host: string): boolean {
+    let wanted: readonly [bigint, bigint] | undefined;
+    let any = false;
+    for (let thread = 0; thread < this.#threads; thread++) {
+      const used = Number(Atomics.load(this.#words, this.#addressAt(thread, ADDRESS_SLOTS)));
+      for (let slot = 0; slot < used; slot++) {
+        const at = this.#addressAt(thread, slot);
+        if (Atomics.load(this.#words, at) !== whatOf(map, port)) continue;
+        if (wanted === undefined && !any) {
+          const bytes = ipBytes(host);
+          if (bytes === undefined || isUnspecified(bytes)) any = true;
+          else wanted = wordsOf(bytes);
+        }
+        const [high, low] = wanted ?? [];
+        if (any || (Atomics.load(this.#words, at + 1) === high && Atomics.load(this.#words, at + 2) === low))
+          return true;
+      }
+    }
+    return false;
+  }
+
+  #addressAt(thread: number, slot: number): number {
+    return (thread * THREAD + MAPS.length * MAP + UNIX_SLOTS * 16) / 8 + 3 * slot;
   }
 
   #has(map: number, port: number): boolean {
@@ -108,6 +172,18 @@ export class OwnSockets {
   #unixAt(thread: number, slot: number): number {
     return (thread * THREAD + MAPS.length * MAP) / 8 + 2 * slot;
   }
+}
+
+/** Never 0. */
+function whatOf(map: number, port: number): bigint {
+  return BigInt((map + 1) * 65_536 + port);
+}
+
+/** An address in two numbers; one of IPv4 is in the second. */
+function wordsOf(bytes: Uint8Array): readonly [high: bigint, low: bigint] {
+  const words = new BigInt64Array(2);
+  new Uint8Array(words.buffer).set(bytes, 16 - bytes.length);
+  return [words[0] ?? 0n, words[1] ?? 0n];
 }
 
 function mapOf(protocol: IpProtocol, listener: OwnListener): number {

@@ -2,6 +2,7 @@
  * The frozen runtime configuration: plain data that crosses threads by structured clone. Both the configuration file and
  * Kubernetes objects translate to it; workers compile it. All times are milliseconds, all sizes bytes.
  */
+import type { ManagedCertificate } from "../acme/settings.ts";
 import type { Origin } from "../base/origin.ts";
 import type { Path } from "../base/paths.ts";
 import type { ConnectionLimits } from "../http/stream.ts";
@@ -34,11 +35,18 @@ export interface Ir {
 
 /** One address, which is listened on unless it is internal. */
 export interface Bind {
-  /** `bind/<port>`, of UDP `bind/udp/<port>`; internal: `bind/internal/<port>`, or `bind/internal` without port. */
+  /**
+   * `bind/<port>`, of UDP `bind/udp/<port>`; internal: `bind/internal/<port>`, or `bind/internal` without port. With addresses, they
+   * precede the port: `bind/127.0.0.1:8080`, `bind/unix:/run/app.sock`.
+   */
   readonly key: string;
   /** Host to listen on: `::` (dual stack) or `0.0.0.0`. */
   readonly host: string;
-  /** 0 asks the system for a free port; the runtime reports the one it got. */
+  /** Where it listens instead of `host`: IP addresses and `unix:/path` (bind-addresses.ts). Absent: only on `host`. */
+  readonly addresses?: readonly string[];
+  /** Permissions of the files of Unix sockets. Absent: 0o600. */
+  readonly socketMode?: number;
+  /** 0 asks the system for a free port, the runtime reports the one it got; also 0 for a bind on nothing but Unix sockets. */
   readonly port: number;
   /** A bind of TCP and one of UDP may have the same port. */
   readonly protocol: "http" | "tls" | "tcp" | "udp";
@@ -187,6 +195,8 @@ export interface Listener {
   readonly protocol: "HTTP" | "HTTPS" | "TCP" | "TLS" | "UDP";
   /** HTTPS; TLS without it passes through. */
   readonly tls?: TlsServer;
+  /** The gateway orders the certificate of `tls`. */
+  readonly acme?: ManagedCertificate;
   readonly origin?: Origin;
   readonly policies: PolicySet;
   readonly sources?: PolicySources;

@@ -17,11 +17,12 @@ import { versionInfo } from "./version.ts";
  */
 
 const FILE = {
-  type: "text",
+  type: "list",
+  whole: true,
   short: "f",
   value: "file",
   completes: "file",
-  summary: "Configuration file; - reads standard input once",
+  summary: "Configuration file or folder of files, may be given several times; - reads standard input once",
 } as const;
 
 const CONFIG = {
@@ -35,7 +36,7 @@ const run = defineCommand({
   name: "run",
   summary: "Run a gateway (the default command)",
   description: [
-    "With -f it runs on a file and reloads it when it changes, or on SIGHUP. Without -f and -c it runs on /config/config.yaml or, if there is no folder /config, on ~/.config/tracegate/config.yaml, which it creates if it does not exist.",
+    "With -f it runs on a file, or on several files and folders as one configuration, and reloads them when one changes, appears or goes, or on SIGHUP. Without -f and -c it runs on /config/config.yaml or, if there is no folder /config, on ~/.config/tracegate/config.yaml, which it creates if it does not exist.",
     "SIGTERM and SIGINT drain it; a second signal stops it at once.",
   ],
   options: {
@@ -46,6 +47,7 @@ const run = defineCommand({
   },
   examples: [
     { does: "Run a gateway on a file", run: "-f gateway.yaml" },
+    { does: "Run it on a file and a folder of files", run: "-f gateway.yaml -f conf.d" },
     { does: "Validate only", run: "-f gateway.yaml --validate-only" },
   ],
   async run({ options }, context) {
@@ -53,7 +55,7 @@ const run = defineCommand({
     if (options["validate-only"]) return (await import("./run.ts")).validateOnly(options, context);
     const signals = new HarmlessSignals();
     const { startWorkersEarly } = await import("./early-workers.ts");
-    const threads = startWorkersEarly(options, context.env);
+    const threads = startWorkersEarly({ files: options.file, config: options.config }, context.env);
     const { runGateway } = await import("./run.ts");
     return runGateway(options, options.supervised, threads, signals);
   },
@@ -88,10 +90,12 @@ const check = defineCommand({
       summary: "A file of samples, or the URL of an admin server: what would change for the requests that were sampled",
     },
     before: {
-      type: "text",
+      type: "list",
+      whole: true,
       value: "file",
       completes: "file",
-      summary: "For a file of samples: the configuration before the change",
+      summary:
+        "For a file of samples: the configuration before the change, a file or folder; may be given several times",
     },
     "fail-on": {
       type: "list",
@@ -116,13 +120,13 @@ const check = defineCommand({
     },
   ],
   async run({ options: { file, expect, impact, before, "fail-on": failOn, offline, output, strict } }, context) {
-    if (file === undefined) throw usage("check needs a file", "tracegate check -f FILE");
+    if (file.length === 0) throw usage("check needs a file", "tracegate check -f FILE");
     if (output === "junit" && expect === undefined)
       throw usage("-o junit reports on cases", "tracegate check -f FILE --expect CASES -o junit");
     if (expect !== undefined && impact !== undefined)
       throw usage("--expect and --impact are two checks", "tracegate check -f FILE --impact SAMPLES --before FILE");
     const needsBefore = impact !== undefined && !isUrl(impact);
-    if (needsBefore !== (before !== undefined))
+    if (needsBefore !== before.length > 0)
       throw usage(
         "a file of samples needs the configuration --before, and nothing else does",
         "tracegate check -f FILE --impact SAMPLES --before FILE, or --impact http://localhost:15000",
@@ -132,7 +136,11 @@ const check = defineCommand({
     const { check } = await import("./check.ts");
     const format = context.json ? "json" : (output as CheckFormat | undefined);
     const compared = impact === undefined ? undefined : { samples: impact, before, failOn };
-    return check({ kind: "file", path: file }, { offline, strict, expect, impact: compared, output: format }, context);
+    return check(
+      { kind: "files", paths: file },
+      { offline, strict, expect, impact: compared, output: format },
+      context,
+    );
   },
 });
 
@@ -163,10 +171,13 @@ const explain = defineCommand({
     },
   ],
   async run({ options: { file, assume, source, output }, rest = [] }, context) {
-    if (file === undefined) throw usage("explain needs a file", EXPLAIN_USAGE);
+    if (file.length === 0) throw usage("explain needs a file", EXPLAIN_USAGE);
     if (rest.length === 0) throw usage("explain needs a URL after --", EXPLAIN_USAGE);
-    const { explainFile } = await import("./explain.ts");
-    return explainFile({ file, assume, source, json: context.json || output === "json", request: rest }, context);
+    const { explainFiles } = await import("./explain.ts");
+    return explainFiles(
+      { files: file, assume, source, json: context.json || output === "json", request: rest },
+      context,
+    );
   },
 });
 
@@ -191,14 +202,14 @@ const oneshot = defineCommand({
   async run({ options: { file, config, output }, rest = [] }) {
     onlyOneSource({ file, config });
     if (rest.length === 0) throw usage("oneshot needs a command after --", ONESHOT_USAGE);
-    if (file === undefined && config === undefined) throw usage("oneshot needs a configuration", ONESHOT_USAGE);
-    if (file !== undefined && isReadOnce(file))
+    if (file.length === 0 && config === undefined) throw usage("oneshot needs a configuration", ONESHOT_USAGE);
+    if (file.some(isReadOnce))
       throw usage(
         "oneshot leaves standard input to the command",
         "write the configuration to a file, or pass it with -c",
       );
     const { oneshot } = await import("./oneshot.ts");
-    return oneshot({ file, config, output, program: rest });
+    return oneshot({ files: file, config, output, program: rest });
   },
 });
 
@@ -208,8 +219,9 @@ const migrate = defineCommand({
   options: { file: FILE },
   examples: [{ does: "Update a file", run: "migrate -f gateway.yaml" }],
   async run({ options: { file } }, context) {
-    if (file === undefined) throw usage("migrate needs a file", "tracegate migrate -f FILE");
-    if (isReadOnce(file)) throw usage(`migrate rewrites a file, which ${file} is not`);
+    if (file.length === 0) throw usage("migrate needs a file", "tracegate migrate -f FILE");
+    const unfit = file.find(isReadOnce);
+    if (unfit !== undefined) throw usage(`migrate rewrites files, and ${unfit} is none`);
     const { migrate } = await import("./migrate.ts");
     // The user's own file, which must not change, so it is printed as bytes.
     return migrate(file, (text) => write(context.stdout, Buffer.from(text)));
@@ -310,7 +322,7 @@ export const tracegate: Program = {
   errorPrefix: "tracegate",
   environment: [
     ["RUST_LOG", "Log filter, such as info or upstream=debug; overrides config.logging.level"],
-    ["LOG_FORMAT", "text or json; overrides config.logging.format"],
+    ["LOG_FORMAT", "text, json, combined or common; overrides config.logging.format"],
     ["NO_COLOR", "When set, explanations in a terminal have no colors"],
   ],
   exitCodes: [
@@ -329,8 +341,8 @@ function onlyOneSource({
   file,
   config,
 }: {
-  readonly file?: string | undefined;
+  readonly file: readonly string[];
   readonly config?: string | undefined;
 }): void {
-  if (file !== undefined && config !== undefined) throw usage("only one of --config or --file");
+  if (file.length > 0 && config !== undefined) throw usage("only one of --config or --file");
 }

@@ -5,6 +5,7 @@ import { formatOrigin, type Origin } from "../base/origin.ts";
 import type { Path } from "../base/paths.ts";
 import { REDACTED, SECRET_PARAMETERS } from "../base/redaction.ts";
 import type { Settings, XdsSettings } from "../config/settings.ts";
+import { formatBindAddresses } from "../ir/bind-addresses.ts";
 import type {
   AccessLog,
   Backend,
@@ -121,7 +122,7 @@ function dumpBind(bind: Bind, context: DumpContext): Fields {
 export function dumpBindHead(bind: Bind, context: DumpContext): Fields {
   return {
     key: bind.key,
-    address: formatHostPort(bind.host, context.ports[bind.key] ?? bind.port),
+    address: formatBindAddresses(bind, context.ports[bind.key] ?? bind.port),
     protocol: bind.protocol,
     tunnelProtocol: bind.tunnelProtocol,
     mode: bind.mode,
@@ -146,7 +147,8 @@ function dumpListener(listener: Listener, context: DumpContext): Fields {
 export function dumpListenerHead(listener: Listener): Fields {
   const secure = listener.protocol === "HTTPS" || listener.protocol === "TLS";
   const made = listener.tls?.dynamicCa !== undefined;
-  const certificateSource = listener.tls === undefined ? null : { certificateSource: made ? "DynamicCa" : "Static" };
+  const source = listener.acme !== undefined ? "Acme" : made ? "DynamicCa" : "Static";
+  const certificateSource = listener.tls === undefined ? null : { certificateSource: source };
   return {
     key: listener.key,
     gatewayName: listener.gatewayName,

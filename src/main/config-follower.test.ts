@@ -1,10 +1,11 @@
 import assert from "node:assert/strict";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, renameSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { LogOutput } from "../base/log.ts";
 import { parseLogFilter } from "../base/log-filter.ts";
+import type { ConfigSource } from "../config/load.ts";
 import { loadConfigAside } from "../config/load-thread.ts";
 import type { Impact } from "../impact/impact.ts";
 import { collectGarbage } from "../net/node-internals.ts";
@@ -15,11 +16,16 @@ import { ConfigFollower } from "./config-follower.ts";
 
 /** A follower of a file with workers that reject what `reject` throws at; time passes only by `pass`. */
 async function follower(t: TestContext, reject: () => void, text = "binds: []\n") {
-  t.mock.timers.enable({ apis: ["setTimeout", "setInterval"] });
   const folder = mkdtempSync(join(tmpdir(), "tracegate-follower-"));
   const path = join(folder, "gateway.yaml");
   writeFileSync(path, text);
-  const source = { kind: "file", path } as const;
+  t.after(() => rmSync(folder, { recursive: true }));
+  return await follow(t, { kind: "files", paths: [path] }, reject);
+}
+
+/** The same with files that the test brings. */
+async function follow(t: TestContext, source: ConfigSource, reject: () => void = () => {}) {
+  t.mock.timers.enable({ apis: ["setTimeout", "setInterval"] });
   const start = await loadConfigAside(source, {});
   assert.ok(start.ok);
   const lines: string[] = [];
@@ -38,10 +44,7 @@ async function follower(t: TestContext, reject: () => void, text = "binds: []\n"
   const log = new LogOutput(parseLogFilter("info"), "text", (line) => lines.push(line)).logger("gateway");
   const made = new ConfigFollower(source, {}, new ResourceStore(ANYWHERE), start, host, log);
   await made.begin();
-  t.after(() => {
-    made.close();
-    rmSync(folder, { recursive: true });
-  });
+  t.after(() => made.close());
   return {
     follower: made,
     impacts,
@@ -159,4 +162,36 @@ test("an impact that cannot be found keeps the old configuration", async (t: Tes
   assert.equal(await f.follower.reload(), false);
   assert.match(f.follower.status.lastError?.message ?? "", /nothing asks for an impact/);
   assert.ok(f.follower.status.nextRetryAt !== null);
+});
+
+test("a folder whose link moves to another version is one reload, and what was refused names its file", async (t) => {
+  const folder = mkdtempSync(join(tmpdir(), "tracegate-folder-"));
+  // As Kubernetes mounts a ConfigMap.
+  const version = (name: string, files: Readonly<Record<string, string>>): void => {
+    mkdirSync(join(folder, name));
+    for (const [file, text] of Object.entries(files)) writeFileSync(join(folder, name, file), text);
+    symlinkSync(name, join(folder, "..next"));
+    renameSync(join(folder, "..next"), join(folder, "..data"));
+  };
+  version("..1", { "a.yaml": "binds: []\n", "b.yaml": "backends: []\n" });
+  for (const file of ["a.yaml", "b.yaml"]) symlinkSync(join("..data", file), join(folder, file));
+  const followed = await follow(t, { kind: "files", paths: [folder] });
+  version("..2", { "a.yaml": "binds: [ ]\n", "b.yaml": "backends: [ ]\n" });
+  symlinkSync("..data/c.yaml", join(folder, "c.yaml"));
+  writeFileSync(join(folder, "..2", "c.yaml"), "routes: []\n");
+  await followed.pass(2000);
+  await followed.pass(2000);
+  assert.deepEqual([followed.attempts(), followed.follower.status.synchronized], [2, true]);
+  version("..3", { "a.yaml": "binds: [ ]\n", "b.yaml": "backends: 1\n", "c.yaml": "routes: []\n" });
+  await followed.pass(2000);
+  await followed.pass(2000);
+  assert.equal(followed.attempts(), 2);
+  assert.match(followed.follower.status.lastError?.message ?? "", /b\.yaml:1:11: error: backends: /);
+  const difference = await followed.follower.difference(new Set());
+  assert.deepEqual("hunks" in difference && difference.hunks.map(({ file }) => file), [join(folder, "b.yaml")]);
+  version("..4", { "a.yaml": "binds: [ ]\n", "b.yaml": "backends: []\n", "c.yaml": "routes: []\n" });
+  await followed.pass(2000);
+  await followed.pass(2000);
+  assert.deepEqual([followed.attempts(), followed.follower.status.lastError], [3, null]);
+  rmSync(folder, { recursive: true });
 });

@@ -121,7 +121,7 @@ export class ConfigFollower implements Follower {
       restartRequired: this.#restartRequired,
       warnings: this.#warnings,
       missingDocuments: this.#resources.missing,
-      source: this.#source.kind === "text" ? (this.#source.name ?? "command line") : this.#source.path,
+      source: nameOfSource(this.#source),
     };
   }
 
@@ -240,7 +240,7 @@ export class ConfigFollower implements Follower {
     this.#appliedAt = new Date().toISOString();
     this.#inEffect = loaded;
     this.#places = new WrittenPlaces(this.#source, this.#env, loaded.inputs.files);
-    if (this.#source.kind === "file") this.#text = new AppliedText(this.#source.path, loaded.inputs.files);
+    if (this.#source.kind === "files") this.#text = new AppliedText(this.#source.paths, loaded.inputs.files);
     this.#warnings = warningsOf(loaded.warnings);
     this.#lastError = null;
     this.#rejected = undefined;
@@ -292,13 +292,19 @@ export class ConfigFollower implements Follower {
 
   /** Only files are followed: text of the command line and standard input cannot be read again. */
   #follow(files: Inputs["files"]): void {
-    if (this.#source.kind === "file" && !this.#closed) this.#watch.follow(files);
+    if (this.#source.kind === "files" && !this.#closed) this.#watch.follow(files);
   }
 
   #cancelRepeat(): void {
     clearTimeout(this.#repeat?.timer);
     this.#repeat = undefined;
   }
+}
+
+function nameOfSource(source: ConfigSource): string {
+  if (source.kind === "files") return source.paths.join(", ");
+  if (source.kind === "text") return source.name ?? "command line";
+  return source.texts.map(({ name }) => name).join(", ");
 }
 
 function percent(share: number): string {

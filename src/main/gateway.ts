@@ -15,6 +15,7 @@ import { CliError } from "../cli/runner/errors.ts";
 import { type ConfigSource, rereadable } from "../config/load.ts";
 import { loadConfigAside, loadWithResources } from "../config/load-thread.ts";
 import type { Settings } from "../config/settings.ts";
+import { formatBindAddresses } from "../ir/bind-addresses.ts";
 import { callersOf } from "../ir/callers-of.ts";
 import { type PackedIr, unpackIr } from "../ir/packed-ir.ts";
 import { Egress, NO_LOOKUP_RULES } from "../net/egress.ts";
@@ -31,7 +32,9 @@ import { ConfigFollower, type Loaded } from "./config-follower.ts";
 import type { Follower, Host } from "./follower.ts";
 import { Impacts } from "./impacts.ts";
 import { InternalApi } from "./internal-api.ts";
+import type { LogFile } from "./log-file.ts";
 import type { GatewayLog, LogSink } from "./log-sink.ts";
+import { ManagedCertificates } from "./managed-certificates.ts";
 import { makePlane } from "./plane.ts";
 import { StreamFollower } from "./stream-follower.ts";
 import { makeExports, type TelemetryExport } from "./telemetry-export.ts";
@@ -60,9 +63,11 @@ export class Gateway {
   readonly records: Records | undefined;
   readonly history: TrafficHistory;
   readonly exports: TelemetryExport;
+  readonly certificates: ManagedCertificates;
   readonly sink: LogSink;
   readonly settings: Settings;
   readonly #output: LogOutput;
+  readonly #file: LogFile | undefined;
   readonly #log: Logger;
   readonly #servers = new Map<string, RunningServer>();
   readonly #plane: AdminPlane;
@@ -87,11 +92,13 @@ export class Gateway {
     env: Readonly<Record<string, string | undefined>>,
     loaded: Loaded,
     resources: ResourceStore,
-    { output, sink }: GatewayLog,
+    log: GatewayLog,
     threads: WorkerThreads,
     onStopped: () => void,
   ) {
     this.#resources = resources;
+    const { output, sink, file } = log;
+    this.#file = file;
     this.#output = output;
     this.sink = sink;
     this.#log = output.logger("gateway");
@@ -106,7 +113,7 @@ export class Gateway {
     };
     const { xds } = loaded.config;
     this.#pending = new Set(xds === undefined ? ["configuration", "listeners"] : ["state manager"]);
-    const supervised = supervisorSettings(loaded, output, env, this.#internal.socket);
+    const supervised = supervisorSettings(loaded, log, env, this.#internal.socket);
     this.#own = supervised.own;
     let callers: { readonly of: PackedIr; readonly all: ReturnType<typeof callersOf> } | undefined;
     this.#own.callersOf = (port) => {
@@ -128,11 +135,13 @@ export class Gateway {
             new Egress({ provenance: "operator", lookupRules: NO_LOOKUP_RULES }, supervised.own),
             output.logger("xds"),
           );
+    this.certificates = new ManagedCertificates(egress, output.logger("acme"));
     this.exports = makeExports(supervised.worker, egress, env, output.logger("telemetry"));
     const events: SupervisorEvents = {
-      onLog: (lines, dropped) => {
+      onLog: (lines, dropped, apart) => {
         if (dropped > 0) sink.addDropped(dropped);
-        sink.write(lines);
+        if (apart) file?.write(lines);
+        else sink.write(lines);
       },
       onExport: (exporter, chunk) => this.exports.add(exporter, chunk),
       onDocumentWanted: (url) => this.#follower.documentWanted(url),
@@ -296,14 +305,14 @@ export class Gateway {
 
   #applied(configuration: PackedIr, warnings: readonly Diagnostic[]): void {
     this.#configuration = configuration;
+    void this.certificates.follow(configuration.frame);
     for (const { source: _line, ...warning } of warnings) this.#log.warn(formatDiagnostics([warning]).trimEnd());
     for (const bind of configuration.frame.binds) {
       if (bind.mode === "internal") continue;
-      this.#log.info("serving", {
-        bind: bind.key,
-        host: bind.host,
-        port: this.supervisor.ports[bind.key] ?? bind.port,
-      });
+      const port = this.supervisor.ports[bind.key] ?? bind.port;
+      const where =
+        bind.addresses === undefined ? { host: bind.host, port } : { address: formatBindAddresses(bind, port) };
+      this.#log.info("serving", { bind: bind.key, ...where });
     }
     this.#serving = true;
     this.#checkReady();
@@ -322,6 +331,7 @@ export class Gateway {
     // The spans of the last requests are exported in the rest of the deadline.
     await this.exports.close(Math.max(MIN_EXPORT_MS, terminationMaxDeadline - (performance.now() - startedAt)));
     await this.#close();
+    this.#file?.close();
     await this.sink.flush(LOG_FLUSH_MS);
     this.#onStopped();
   }
@@ -331,7 +341,7 @@ export class Gateway {
     this.history.close();
     this.#follower.close();
     this.#resources.close();
-    await Promise.all([this.supervisor.stop(), this.rehearsals.close()]);
+    await Promise.all([this.certificates.close(), this.supervisor.stop(), this.rehearsals.close()]);
     await Promise.all([this.#internal, ...this.#servers.values()].map((server) => server.close()));
   }
 }

@@ -1,7 +1,7 @@
 import type { ListenerState, Overview } from "../admin/plane/answers.ts";
 import type { ConfigStatus } from "../admin/plane/config-status.ts";
-import { formatHostPort } from "../base/listen-address.ts";
 import { type Locate, withPlace } from "../base/origin.ts";
+import { formatBindAddresses } from "../ir/bind-addresses.ts";
 import type { PackedIr } from "../ir/packed-ir.ts";
 import type { RecordAnswer, RecordQuery } from "../recorder/records.ts";
 import { groupsOf } from "../report/recorded.ts";
@@ -55,7 +55,7 @@ function listenersOf({ frame, routes }: PackedIr, ports: Supervisor["ports"], lo
           hostname: hostname === "" ? "*" : hostname,
           protocol,
           bind: bind.key,
-          address: bind.mode === "internal" ? null : formatHostPort(bind.host, ports[bind.key] ?? bind.port),
+          address: bind.mode === "internal" ? null : formatBindAddresses(bind, ports[bind.key] ?? bind.port),
           routes: (counts.get(key) ?? 0) + tcpRoutes.length,
           ...(origin && { origin }),
         },

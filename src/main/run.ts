@@ -8,11 +8,13 @@ import { type Context, write } from "../cli/runner/context.ts";
 import { checkConfig } from "../config/check.ts";
 import type { ConfigSource } from "../config/load.ts";
 import type { Settings } from "../config/settings.ts";
+import type { AccessFormat } from "../telemetry/settings.ts";
 import type { WorkerThreads } from "../worker/worker-threads.ts";
 import { renderReport } from "./check-report.ts";
 import { createDefaultConfig, defaultConfigPath } from "./default-config.ts";
 import { Gateway, StartError } from "./gateway.ts";
 import type { HarmlessSignals } from "./harmless-signals.ts";
+import { LogFile } from "./log-file.ts";
 import { type GatewayLog, LogSink } from "./log-sink.ts";
 import { isNpmScript, onceEach, onParentGone } from "./npm-script.ts";
 import { quickstartText, tgctlCommand } from "./quickstart-text.ts";
@@ -23,17 +25,19 @@ import { onOrphaned, reportReady } from "./supervised.ts";
 const ECHO_PORT = 9099;
 /** Format and level of the log; they take precedence over the configuration (docs/configuration.md#environment-variables). */
 const { LOG_FORMAT, RUST_LOG } = process.env;
+const FORMATS: readonly AccessFormat[] = ["text", "json", "combined", "common"];
 
-/** The configuration of a command line: text, a file, or with neither the default file. */
+/** The configuration of a command line: text, files, or with neither the default file. */
 interface NamedConfig {
-  readonly file: string | undefined;
+  readonly file: readonly string[];
   readonly config: string | undefined;
 }
 
 /** Validates a configuration as a start would. Resolves with the exit code: 0 valid, 1 not. */
 export async function validateOnly(named: NamedConfig, { env, stdout, stderr }: Context): Promise<number> {
-  const { source, byDefault } = sourceOf(named);
-  if (byDefault && source.kind === "file" && !existsSync(source.path)) {
+  const source = sourceOf(named);
+  const path = defaultPathOf(named);
+  if (path !== undefined && !existsSync(path)) {
     await write(stdout, "No local configuration\nConfiguration is valid!\n");
     return 0;
   }
@@ -53,15 +57,13 @@ export async function runGateway(
   threads: WorkerThreads,
   signals: HarmlessSignals,
 ): Promise<number> {
-  const { source, byDefault } = sourceOf(named);
-  const created = byDefault && source.kind === "file" && createDefaultConfig(source.path);
+  const path = defaultPathOf(named);
+  const created = path !== undefined && createDefaultConfig(path);
   const introduce = (log: Logger): void => {
-    if (!byDefault || source.kind !== "file") return;
-    log.info(created ? "created a configuration" : "no configuration was named, using the default", {
-      file: source.path,
-    });
+    if (path === undefined) return;
+    log.info(created ? "created a configuration" : "no configuration was named, using the default", { file: path });
   };
-  const { stopped } = await start(source, signals, introduce, supervised, threads);
+  const { stopped } = await start(sourceOf(named), signals, introduce, supervised, threads);
   return stopped;
 }
 
@@ -101,7 +103,9 @@ async function start(
   const log = (settings: Settings): GatewayLog => {
     const made = makeLog(settings);
     introduce(made.output.logger("gateway"));
-    signals.onUnused = () => {
+    signals.onReopen = () => {
+      made.file?.reopen();
+      if (made.file !== undefined) return;
       const message = "the signal does nothing: the log is standard output, SIGHUP reloads, SIGTERM drains";
       made.output.logger("gateway").warn(message, { signal: "SIGUSR2" });
     };
@@ -139,20 +143,20 @@ function statusOf({ status }: Gateway): string {
 }
 
 /**
- * Runs a gateway on `file`, by default examples/quickstart.yaml, with the echo server that all examples use as their backend.
+ * Runs a gateway on `files`, by default examples/quickstart.yaml, with the echo server that all examples use as their backend.
  * Resolves with the exit code.
  */
-export async function quickstart(file: string | undefined, signals: HarmlessSignals): Promise<number> {
+export async function quickstart(files: readonly string[], signals: HarmlessSignals): Promise<number> {
   await startEcho(ECHO_PORT).catch((error: NodeJS.ErrnoException) => {
     if (error.code !== "EADDRINUSE") throw error;
     throw new StartError(`port ${ECHO_PORT}, that of the echo server, is in use; stop what listens there`);
   });
   const { gateway, stopped } = await start(
-    { kind: "file", path: file ?? `${appRoot}examples/quickstart.yaml` },
+    { kind: "files", paths: files.length > 0 ? files : [`${appRoot}examples/quickstart.yaml`] },
     signals,
   );
   gateway.sink.write(
-    quickstartText(gateway.configuration.frame.binds, gateway.supervisor.ports, file, {
+    quickstartText(gateway.configuration.frame.binds, gateway.supervisor.ports, files, {
       echo: ECHO_PORT,
       tgctl: tgctlCommand(),
     }),
@@ -161,18 +165,24 @@ export async function quickstart(file: string | undefined, signals: HarmlessSign
 }
 
 function makeLog(settings: Settings): GatewayLog {
-  const format = LOG_FORMAT === "json" || LOG_FORMAT === "text" ? LOG_FORMAT : settings.logging.format;
+  const accessFormat = FORMATS.find((each) => each === LOG_FORMAT) ?? settings.logging.format;
+  const format = accessFormat === "json" ? "json" : "text";
   const sink = new LogSink((lines) => formatLine(format, "warn", "gateway", "log lines were dropped", { lines }));
   const filter = parseLogFilter(RUST_LOG ?? settings.logging.level);
-  return { output: new LogOutput(filter, format, (line) => sink.write(line)), sink };
+  const output = new LogOutput(filter, format, (line) => sink.write(line));
+  const { output: wanted } = settings.logging;
+  const file = wanted && new LogFile(wanted, output.logger("gateway"), (lines) => sink.addLost(lines));
+  return { output, sink, accessFormat, file };
 }
 
-function sourceOf({ config, file }: NamedConfig): {
-  readonly source: ConfigSource;
-  readonly byDefault: boolean;
-} {
-  if (config !== undefined) return { source: { kind: "text", text: config, name: "--config" }, byDefault: false };
-  return { source: { kind: "file", path: file ?? defaultConfigPath(process.env) }, byDefault: file === undefined };
+function sourceOf(named: NamedConfig): ConfigSource {
+  if (named.config !== undefined) return { kind: "text", text: named.config, name: "--config" };
+  return { kind: "files", paths: [defaultPathOf(named) ?? named.file].flat() };
+}
+
+/** Undefined if a configuration is named. */
+function defaultPathOf({ config, file }: NamedConfig): string | undefined {
+  return config === undefined && file.length === 0 ? defaultConfigPath(process.env) : undefined;
 }
 
 /**

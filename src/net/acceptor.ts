@@ -1,15 +1,18 @@
+import { chmodSync, lstatSync, renameSync, unlinkSync } from "node:fs";
 import { createServer, type Server, type Socket } from "node:net";
 import { listenAt } from "../base/listen-address.ts";
 import type { OwnSockets } from "../base/own-sockets.ts";
-import { socketAddresses } from "./addresses.ts";
+import { type Addresses, socketAddresses } from "./addresses.ts";
 import { sockets } from "./node-internals.ts";
 import { SocketReader } from "./read-buffer.ts";
 import type { SocketBudget } from "./socket-budget.ts";
 import { Transport, type TransportHandler } from "./transport.ts";
 
+/** Where to listen. `mode` has the permissions of a socket file, which must not exist. */
+type ListenAt = { readonly host: string; readonly port: number } | { readonly path: string; readonly mode: number };
+
 interface ListenOptions {
-  readonly host: string;
-  readonly port: number;
+  readonly at: ListenAt;
   /** Several threads listen on the same port and the system spreads connections over them. */
   readonly reusePort: boolean;
   /** TCP keep-alive probes start after this many milliseconds of silence; 0 = off. */
@@ -22,36 +25,24 @@ interface ListenOptions {
 
 type OnConnection = (transport: Transport) => TransportHandler | undefined;
 
+const BACKLOG = 4096;
+
 /**
  * A listening socket, which accepts connections as transports; drain.ts of the proxy decides when it holds them and when it closes.
  * `onConnection` returns the handler of the new transport, or undefined to reject it.
  */
 export class Acceptor {
   readonly #server: Server;
+  readonly #options: ListenOptions;
   readonly #onConnection: OnConnection;
-  readonly #budget: SocketBudget;
   #held: Socket[] | undefined;
   /** Connections accepted so far. */
   accepted = 0;
 
-  private constructor(server: Server, onConnection: OnConnection, budget: SocketBudget) {
-    this.#server = server;
+  private constructor(options: ListenOptions, onConnection: OnConnection) {
+    this.#options = options;
     this.#onConnection = onConnection;
-    this.#budget = budget;
-    server.on("connection", (socket: Socket) => {
-      this.accepted++;
-      if (this.#held === undefined) accept(socket, onConnection, budget);
-      else this.#held.push(socket);
-    });
-  }
-
-  /** Rejects with the system's error (`EADDRINUSE`, `EACCES`, …). */
-  static listen(options: ListenOptions, onConnection: OnConnection): Promise<Acceptor> {
-    return listenAt(options.host, (host) => Acceptor.#listen({ ...options, host }, onConnection));
-  }
-
-  static #listen(options: ListenOptions, onConnection: OnConnection): Promise<Acceptor> {
-    const server = createServer({
+    this.#server = createServer({
       // Nothing is read before the socket has its reader.
       pauseOnConnect: true,
       // Each handler decides what the FIN of its client means.
@@ -61,22 +52,65 @@ export class Acceptor {
       keepAlive: options.keepAliveDelay > 0,
       keepAliveInitialDelay: options.keepAliveDelay,
     });
-    const acceptor = new Acceptor(server, onConnection, options.budget);
-    return new Promise((resolve, reject) => {
-      server.once("error", reject);
-      server.listen(
-        { host: options.host, port: options.port, reusePort: options.reusePort, backlog: 4096, ipv6Only: false },
-        () => {
-          server.removeListener("error", reject);
-          server.once("close", options.own.addPort("tcp", "bind", acceptor.port));
-          // Errors of accept(2), such as no file descriptors left, end that connection only.
-          server.on("error", () => {});
-          resolve(acceptor);
-        },
-      );
+    this.#server.on("connection", (socket: Socket) => {
+      this.accepted++;
+      if (this.#held === undefined) this.#accept(socket);
+      else this.#held.push(socket);
     });
   }
 
+  /** Rejects with the system's error (`EADDRINUSE`, `EACCES`, …). */
+  static async listen(options: ListenOptions, onConnection: OnConnection): Promise<Acceptor> {
+    const { at, reusePort } = options;
+    if ("path" in at) {
+      const acceptor = new Acceptor(options, onConnection);
+      await acceptor.#listenAtFile(at.path, at.mode);
+      return acceptor;
+    }
+    return listenAt(at.host, async (host) => {
+      const acceptor = new Acceptor(options, onConnection);
+      await acceptor.#listen({ host, port: at.port, reusePort, ipv6Only: false });
+      acceptor.#server.once("close", options.own.addPort("tcp", "bind", acceptor.port, host));
+      return acceptor;
+    });
+  }
+
+  /**
+   * The file gets its name only once it has its permissions: nobody can connect in between. Node.js removes the file of a server that closes
+   * by the name that it was bound to, so what has another name by then is left alone: a file that another process has put there.
+   */
+  async #listenAtFile(path: string, mode: number): Promise<void> {
+    const made = `${path}.${process.pid}`;
+    await this.#listen({ path: made });
+    try {
+      chmodSync(made, mode);
+      renameSync(made, path);
+      const forget = this.#options.own.addUnix(path);
+      const { ino } = lstatSync(path);
+      this.#server.once("close", () => {
+        forget();
+        if (lstatSync(path, { throwIfNoEntry: false })?.ino === ino) unlinkSync(path);
+      });
+    } catch (error) {
+      this.#server.close();
+      throw error;
+    }
+  }
+
+  #listen(options: object): Promise<void> {
+    const server = this.#server;
+    return new Promise((resolve, reject) => {
+      server.once("error", reject);
+      server.listen({ ...options, backlog: BACKLOG }, () => {
+        server.removeListener("error", reject);
+        // Errors of accept(2), such as no file descriptors left, end that connection only.
+        server.on("error", () => {});
+        resolve();
+      });
+    });
+  }
+
+  /** 0 for a Unix socket. */
   get port(): number {
     const address = this.#server.address();
     return typeof address === "object" && address !== null ? address.port : 0;
@@ -95,23 +129,30 @@ export class Acceptor {
   release(): void {
     const held = this.#held ?? [];
     this.#held = undefined;
-    for (const socket of held) accept(socket, this.#onConnection, this.#budget);
+    for (const socket of held) this.#accept(socket);
   }
-}
 
-function accept(socket: Socket, onConnection: OnConnection, budget: SocketBudget): void {
-  const reader = new SocketReader();
-  if (!sockets.readInto(socket, reader)) reader.readPieces(socket);
-  if (!budget.admit(socket)) {
-    socket.destroy();
-    return;
+  #accept(socket: Socket): void {
+    const reader = new SocketReader();
+    if (!sockets.readInto(socket, reader)) reader.readPieces(socket);
+    if (!this.#options.budget.admit(socket)) {
+      socket.destroy();
+      return;
+    }
+    const transport = new Transport(socket, reader, this.#addressesOf(socket));
+    const handler = this.#onConnection(transport);
+    if (handler === undefined) {
+      socket.on("error", () => {});
+      socket.destroy();
+      return;
+    }
+    transport.start(handler);
   }
-  const transport = new Transport(socket, reader, socketAddresses(socket));
-  const handler = onConnection(transport);
-  if (handler === undefined) {
-    socket.on("error", () => {});
-    socket.destroy();
-    return;
+
+  /** A client of a Unix socket has no address: the empty text is in no network, and equals no address. */
+  #addressesOf(socket: Socket): Addresses {
+    const { at } = this.#options;
+    const addresses = socketAddresses(socket);
+    return "path" in at ? { ...addresses, localAddress: `unix:${at.path}` } : addresses;
   }
-  transport.start(handler);
 }

@@ -1,4 +1,5 @@
 import { canonicalAddress } from "../base/ip-address.ts";
+import { formatHostPort } from "../base/listen-address.ts";
 
 /** Where a connection comes from and where it went. */
 export interface Addresses {
@@ -48,6 +49,11 @@ export class Peer implements Addresses {
 export interface PeerAddress {
   readonly address: string;
   readonly port: number;
+}
+
+/** A client in logs: `192.0.2.7:4711`, or `unix` for one of a Unix socket, which has no address. */
+export function clientName({ remoteAddress, remotePort }: Pick<Addresses, "remoteAddress" | "remotePort">): string {
+  return remoteAddress === "" ? "unix" : formatHostPort(remoteAddress, remotePort);
 }
 
 /** The other end of a connection that the gateway has opened; undefined for a socket file. */

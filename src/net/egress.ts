@@ -126,24 +126,19 @@ export class Egress {
         `${where} is ${reserved}, which a backend in a controller's configuration cannot use`,
       );
     }
-    const own = this.isThisHost(host, port, protocol) ? this.refusalOfPort(host, port, protocol) : undefined;
+    const own = this.isOwn(host, port, protocol) ? this.refusalOfPort(host, port, protocol) : undefined;
     return own ?? new AdmittedAddress(KEY, address, this);
   }
 
-  /** Whether datagrams from this address come from one of this process's own ports. */
+  /** Whether this process listens at this address of this host. */
   isOwn(host: string, port: number, protocol: IpProtocol): boolean {
-    return this.#own.find(protocol, port) !== undefined && this.isThisHost(host, port, protocol);
-  }
-
-  /** Whether an address belongs to this host. The system is only queried for ports on which this process listens. */
-  isThisHost(host: string, port: number, protocol: IpProtocol): boolean {
-    if (this.#own.find(protocol, port) === undefined) return false;
-    return isOfThisHost(host);
+    // The system is only asked for its addresses for ports on which this process listens.
+    return this.#own.find(protocol, port, host) !== undefined && isOfThisHost(host);
   }
 
   /** Why this port of this host must not be connected to; undefined if this process does not listen there. */
   refusalOfPort(host: string, port: number, protocol: IpProtocol): AddressRefused | undefined {
-    const listener = this.#own.find(protocol, port);
+    const listener = this.#own.find(protocol, port, host);
     const where = formatHostPort(host, port);
     if (listener === "bind")
       return new AddressRefused("TG_LOOP", `${where} is a port that this gateway itself listens on`);
@@ -175,7 +170,7 @@ export class Egress {
           `unix:${path} is not below config.backend.unixFolder of this proxy, ${unixFolder}`,
         );
       if (this.#own.hasUnix(statSync(real, { bigint: true })))
-        return new AddressRefused("TG_ADDRESS_REFUSED", `unix:${path} is one of the gateway's own servers`);
+        return new AddressRefused("TG_ADDRESS_REFUSED", `unix:${path} is a socket that the gateway itself listens on`);
       return new AdmittedAddress(KEY, { path: real }, this);
     } catch (error) {
       return new AddressRefused("TG_UPSTREAM_FAILED", messageOf(error));

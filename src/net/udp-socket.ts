@@ -56,7 +56,7 @@ export class UdpPort {
       socket.once("error", failed);
       socket.bind({ address: host, port, exclusive: true }, () => {
         socket.removeListener("error", failed);
-        opened.#forget = own.addPort("udp", "bind", opened.port);
+        opened.#forget = own.addPort("udp", "bind", opened.port, host);
         // A datagram that cannot be sent or received is lost, which UDP allows; the port stays open.
         socket.on("error", () => {});
         socket.on("message", (bytes: Buffer, from: RemoteInfo) => onDatagram(bytes, from));

@@ -10,6 +10,7 @@ import type { Endpoints } from "../upstream/endpoints/endpoints.ts";
 import { compileIr, type Generation } from "./compile/compile-ir.ts";
 import { BindServer } from "./ports/bind-server.ts";
 import { DRAIN_STEPS, type DrainStep, takeDrainStep } from "./ports/drain.ts";
+import type { Sharing } from "./ports/sharing.ts";
 import type { TunnelTargets } from "./ports/tunnel.ts";
 import type { Services } from "./services/services.ts";
 import { UdpServer } from "./udp/udp-server.ts";
@@ -60,12 +61,12 @@ export class DataPlane implements TunnelTargets, Sweepable {
    * Builds a configuration, in slices between which requests are served, and opens the ports that are new. Rejects, with
    * nothing changed, when it cannot be compiled, a port cannot be opened, or `abort` was called meanwhile.
    */
-  async prepare(generation: number, configuration: PackedIr, ports: Ports, reusePort: boolean): Promise<void> {
+  async prepare(generation: number, configuration: PackedIr, ports: Ports, sharing: Sharing): Promise<void> {
     this.abort();
     const steps = compileIr(generation, configuration, this.#services, this.#endpoints, this.#current);
     this.#compiling = steps;
     try {
-      await this.#openPorts(await this.#inSlices(steps), ports, reusePort);
+      await this.#openPorts(await this.#inSlices(steps), ports, sharing);
     } catch (error) {
       if (this.#compiling === steps) this.abort();
       throw error;
@@ -86,7 +87,7 @@ export class DataPlane implements TunnelTargets, Sweepable {
   }
 
   /** Ports are opened before the commit, so that a port in use rejects the configuration instead of failing later. */
-  async #openPorts(generation: Generation, ports: Ports, reusePort: boolean): Promise<void> {
+  async #openPorts(generation: Generation, ports: Ports, sharing: Sharing): Promise<void> {
     const opened = new Map<string, PortServer>();
     this.#candidate = { generation, opened };
     this.#compiling = undefined;
@@ -98,8 +99,9 @@ export class DataPlane implements TunnelTargets, Sweepable {
           bind.protocol === "udp"
             ? new UdpServer(bind, this.#services, onEmpty)
             : new BindServer(bind, this, this.#services, onEmpty);
-        if (bind.mode === "standard") await server.listen(ports[bind.key] ?? bind.port, reusePort);
+        // Before it listens: if one of several addresses fails, the others close.
         opened.set(bind.key, server);
+        if (bind.mode === "standard") await server.listen(ports[bind.key] ?? bind.port, sharing);
       }
     } catch (error) {
       this.abort();
@@ -174,7 +176,7 @@ export class DataPlane implements TunnelTargets, Sweepable {
   /** The target of a tunnel: the bind of this port, else the internal bind without a port. */
   findTarget(port: number): BindServer | undefined {
     const servers = [...this.#servers.values()].filter((server) => server instanceof BindServer);
-    return servers.find((server) => server.port === port) ?? servers.find((server) => server.wildcard);
+    return servers.find((server) => server.port === port && port !== 0) ?? servers.find((server) => server.wildcard);
   }
 
   /** The last connection of a bind has closed. */

@@ -59,15 +59,16 @@ test("a rehearsal of any example opens nothing either, whatever its policies cal
   const env = { OIDC_COOKIE_SECRET: "0".repeat(64) };
   let runs = 0;
   for (const name of EXAMPLES) {
-    const loaded = loadConfig({ kind: "file", path: appRoot + name }, env);
+    const loaded = loadConfig({ kind: "files", paths: [appRoot + name] }, env);
     if (!loaded.ok) continue;
     const run = async (): Promise<void> => {
       const rehearsal = rehearse(loaded, env);
       try {
-        for (const { protocol, port } of rehearsal.binds) {
+        for (const bind of rehearsal.binds) {
+          const { protocol, port } = bind;
           const scheme = protocol === "tls" ? "https" : protocol;
           const facts = factsOfRequest({ url: `${scheme}://a.example:${port}`, headers: [], body: "" });
-          runs += (await rehearsal.outcomes(facts, rehearsal.bindFor(facts.url), {})).outcomes.length;
+          runs += (await rehearsal.outcomes(facts, bind, {})).outcomes.length;
         }
       } finally {
         rehearsal.close();
@@ -120,5 +121,22 @@ test("a gRPC call succeeds unless something else is assumed, also where the gate
     } finally {
       rehearsal.close();
     }
+  }
+});
+
+test("of several binds with one port, the address in the URL chooses", () => {
+  const routes = [{ backends: [{ host: "127.0.0.1:9" }] }];
+  const bind = (address?: string): object => ({ port: 80, ...(address && { address }), listeners: [{ routes }] });
+  const rehearsal = new Rehearsal(irOf({ binds: [bind("127.0.0.1"), bind("192.0.2.1"), bind()] }), SETTINGS);
+  try {
+    const key = (url: string): string => rehearsal.bindFor(new URL(url)).key;
+    assert.equal(key("http://127.0.0.1/"), "bind/127.0.0.1:80");
+    assert.equal(key("http://localhost/"), "bind/127.0.0.1:80");
+    assert.equal(key("http://192.0.2.1/"), "bind/192.0.2.1:80");
+    assert.equal(key("http://192.0.2.2/"), "bind/80");
+    assert.equal(key("http://[2001:db8::1]/"), "bind/80");
+    assert.throws(() => key("http://shop.example/"), /3 binds on port 80, and the address decides/);
+  } finally {
+    rehearsal.close();
   }
 });

@@ -4,12 +4,14 @@
  */
 import { performance } from "node:perf_hooks";
 import { Networks } from "../base/ip-address.ts";
+import { formatHostPort } from "../base/listen-address.ts";
 import { LogOutput } from "../base/log.ts";
 import { parseLogFilter } from "../base/log-filter.ts";
 import { OwnSockets } from "../base/own-sockets.ts";
 import { Sweeper } from "../base/sweeper.ts";
 import type { HttpRequest } from "../http/message/message.ts";
 import type { Downstream } from "../http/stream.ts";
+import { bindAddresses, hasPort, reach } from "../ir/bind-addresses.ts";
 import { type PackedIr, TextPacker } from "../ir/packed-ir.ts";
 import type { Addresses } from "../net/addresses.ts";
 import { Egress, NO_LOOKUP_RULES } from "../net/egress.ts";
@@ -267,17 +269,17 @@ export class Rehearsal {
   }
 
   /**
-   * The bind that a client would reach with the URL: by its port or, without one, the only bind for its scheme. `ports`: where binds
-   * listen, if not where the configuration says. Throws BadFacts.
+   * The bind that a client would reach with the URL: by its port and, if several binds have that, by its host; without a port, the only
+   * bind for its scheme. `ports`: where binds listen, if not where the configuration says. Throws BadFacts.
    */
   bindFor(url: URL, ports: Ports = {}): CompiledBind {
     const { protocol, standardPort } = SCHEMES[url.protocol] ?? HTTP;
     const all = this.binds.map((bind) => ({ ...bind, port: ports[bind.key] ?? bind.port }));
     const fitting = all.filter((bind) => bind.protocol === protocol);
     const port = Number(url.port || standardPort);
-    const named = fitting.find((bind) => bind.port === port);
+    const named = fitting.filter((bind) => bind.port === port && (hasPort(bind.at) || bind.mode === "internal"));
     const [only, ...others] = fitting;
-    if (named !== undefined) return named;
+    if (named.length > 0) return atAddress(url, named);
     if (url.port === "" && only !== undefined && others.length === 0) return only;
     const other = all.find((bind) => bind.port === port);
     const scheme = other === undefined ? url.protocol : WRITTEN[other.protocol];
@@ -478,9 +480,36 @@ function checkEndpoints({ endpoints }: Assumptions, outcomes: readonly Outcome[]
     );
 }
 
-function addressesOf({ source }: RequestFacts, { port }: CompiledBind): Addresses {
+/** Of binds on one port, the one that a client of this URL reaches. Throws BadFacts if only the address could tell. */
+function atAddress(url: URL, binds: readonly CompiledBind[]): CompiledBind {
+  const [only, ...others] = binds;
+  if (only !== undefined && others.length === 0) return only;
+  const host = url.hostname === "localhost" ? "127.0.0.1" : url.hostname.replace(/^\[|\]$/g, "");
+  const ranked = binds.map((bind) => ({ bind, rank: reach(bind.at, host) })).sort((a, b) => b.rank - a.rank);
+  const [best] = ranked;
+  if (best !== undefined && best.rank > 0) return best.bind;
+  const urls = binds.flatMap(({ at, port }) =>
+    bindAddresses(at, port).flatMap((address) =>
+      "host" in address ? `${url.protocol}//${formatHostPort(address.host, port)}` : [],
+    ),
+  );
+  throw new BadFacts(
+    `the configuration has ${binds.length} binds on port ${only?.port}, and the address decides which one is meant`,
+    `write ${urls.slice(0, 5).join(" or ")}, with -H 'host: ${url.hostname}'`,
+    { request: "url" },
+  );
+}
+
+function addressesOf({ source }: RequestFacts, { port, at }: CompiledBind): Addresses {
+  const [where] = bindAddresses(at, port);
+  const localAddress =
+    at.addresses === undefined || where === undefined
+      ? "127.0.0.1"
+      : "host" in where
+        ? where.host
+        : `unix:${where.path}`;
   const remote = { remoteAddress: source.address, remotePort: source.port };
-  return { ...remote, rawAddress: source.address, rawPort: source.port, localAddress: "127.0.0.1", localPort: port };
+  return { ...remote, rawAddress: source.address, rawPort: source.port, localAddress, localPort: port };
 }
 
 const nowhere: typeof SYSTEM.lookup = (_name, _options, callback) => {

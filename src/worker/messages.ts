@@ -14,7 +14,7 @@ import type { ExpressionLimits } from "../proxy/services/expression-shares.ts";
 import type { SeriesNotice } from "../telemetry/metrics.ts";
 import type { Chunk } from "../telemetry/otlp/messages.ts";
 import type { ProbeResult } from "../telemetry/probe-result.ts";
-import type { LoggedReasons } from "../telemetry/settings.ts";
+import type { AccessFormat, LoggedReasons } from "../telemetry/settings.ts";
 import type { ThreadMemory } from "../telemetry/thread-memory.ts";
 import type { TraceFilter } from "../trace/filter.ts";
 import type { FollowedBatch, FollowFilter } from "../trace/follower.ts";
@@ -37,6 +37,13 @@ export interface RecorderOptions {
   readonly clientAddress: boolean;
 }
 
+interface AccessLogOptions {
+  readonly format: AccessFormat;
+  readonly reasons: LoggedReasons;
+  /** Its lines go to a place of their own. */
+  readonly apart: boolean;
+}
+
 /** The first message to a worker: what is fixed for its life. It is not `workerData`, so a thread can start before it is known. */
 export interface WorkerOptions {
   /** 0 to the number of workers - 1; a replacement has the index of the worker that died. */
@@ -45,6 +52,8 @@ export interface WorkerOptions {
   readonly gate: SharedArrayBuffer;
   /** Shared memory of the worker's own `LogRing`. */
   readonly logRing: SharedArrayBuffer;
+  /** That of another one, for lines of the access log that go apart; undefined: they go with the others. */
+  readonly accessRing: SharedArrayBuffer | undefined;
   /** Shared memory of the worker's own `FollowCounters`. */
   readonly followCounters: SharedArrayBuffer;
   /** Undefined: the recorder is off. */
@@ -73,7 +82,7 @@ export interface WorkerOptions {
   readonly locality: Locality;
   readonly logFilter: string;
   readonly logFormat: LogFormat;
-  readonly logReasons: LoggedReasons;
+  readonly accessLog: AccessLogOptions;
   readonly reusePort: boolean;
   /** `config.metrics.fields.add`: label to CEL. */
   readonly metricLabels: Readonly<Record<string, string>>;
@@ -156,5 +165,7 @@ export type Notice =
   | { readonly type: "documentWanted"; readonly url: string }
   /** Log lines are in this part of the worker's `LogRing`. */
   | { readonly type: "log"; readonly part: RingSpan }
+  /** The same of its `accessRing`. */
+  | { readonly type: "accessLog"; readonly part: RingSpan }
   /** Spans or log records for one exporter. */
   | { readonly type: "export"; readonly exporter: string; readonly chunk: Chunk };

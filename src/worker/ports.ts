@@ -3,8 +3,11 @@
  * before any worker listens. Called by the supervisor.
  */
 import { createServer } from "node:net";
+import { messageOf } from "../base/errors.ts";
 import { listenAt } from "../base/listen-address.ts";
 import type { OwnSockets } from "../base/own-sockets.ts";
+import { claimSocketFile } from "../base/socket-file.ts";
+import { bindAddresses } from "../ir/bind-addresses.ts";
 import type { Bind } from "../ir/ir.ts";
 import { UdpPort } from "../net/udp-socket.ts";
 import type { Ports } from "../proxy/data-plane.ts";
@@ -46,22 +49,44 @@ export async function probePorts(
         ports[bind.key] = known;
         continue;
       }
-      const hold = reusePort && bind.port === 0;
-      const probed = await listen(bind, hold, own).catch((error: NodeJS.ErrnoException) => {
-        const what = bind.protocol === "udp" ? "UDP port" : "port";
-        throw new PortError(`cannot listen on ${what} ${bind.port} for ${bind.key}: ${inWords(error)}`);
-      });
-      ports[bind.key] = probed.port;
-      // Until the workers listen: between that and their own note, one of them could connect to another.
-      forgets.push(own.addPort(bind.protocol === "udp" ? "udp" : "tcp", "bind", probed.port));
-      if (hold) held.push(probed);
-      else await probed.close();
+      ports[bind.key] = bind.port;
+      for (const address of bindAddresses(bind, bind.port)) {
+        if ("path" in address) {
+          if (!own.hasUnixPath(address.path)) await claimFile(address.path, bind.key);
+          continue;
+        }
+        const { host } = address;
+        const protocol = bind.protocol === "udp" ? "udp" : "tcp";
+        // A bind of this process is there, which the new one shares the port with until the former closes.
+        if (reusePort && bind.port !== 0 && own.find(protocol, bind.port, host) === "bind") continue;
+        const hold = reusePort && bind.port === 0;
+        const probed = await listen(host, bind, hold, own).catch((error: NodeJS.ErrnoException) => {
+          const at = bind.addresses === undefined ? "" : ` of ${host}`;
+          const what = bind.protocol === "udp" ? "UDP port" : "port";
+          throw new PortError(`cannot listen on ${what} ${bind.port}${at} for ${bind.key}: ${inWords(error)}`);
+        });
+        ports[bind.key] = probed.port;
+        // Until the workers listen: between that and their own note, one of them could connect to another.
+        forgets.push(own.addPort(protocol, "bind", probed.port, host));
+        if (hold) held.push(probed);
+        else await probed.close();
+      }
     }
   } catch (error) {
     release();
     throw error;
   }
   return { ports, release };
+}
+
+async function claimFile(path: string, key: string): Promise<void> {
+  const problem = await claimSocketFile(path).catch(messageOf);
+  if (problem === undefined) return;
+  const words: Readonly<Record<string, string>> = {
+    "other file": "the file exists and is not a socket; remove it or choose another path",
+    "in use": "another process listens there; stop it or choose another path",
+  };
+  throw new PortError(`cannot listen on unix:${path} for ${key}: ${words[problem] ?? problem}`);
 }
 
 /** A port that is open for a moment. */
@@ -71,9 +96,13 @@ interface ProbedPort {
 }
 
 /** Rejects with the system's error. */
-async function listen(bind: Bind, reusePort: boolean, own: OwnSockets): Promise<ProbedPort> {
-  const { host, port } = bind;
-  if (bind.protocol === "udp") return UdpPort.open({ host, port, reusePort, own }, () => {});
+async function listen(
+  host: string,
+  { port, protocol }: Pick<Bind, "port" | "protocol">,
+  reusePort: boolean,
+  own: OwnSockets,
+): Promise<ProbedPort> {
+  if (protocol === "udp") return UdpPort.open({ host, port, reusePort, own }, () => {});
   // A reserved port is not announced yet; a stray connection is closed.
   const server = createServer((socket) => socket.destroy());
   const listening = (at: string): Promise<void> =>
@@ -84,7 +113,7 @@ async function listen(bind: Bind, reusePort: boolean, own: OwnSockets): Promise<
   await listenAt(host, listening);
   const address = server.address();
   const opened = typeof address === "object" && address !== null ? address.port : port;
-  server.once("close", own.addPort("tcp", "bind", opened));
+  server.once("close", own.addPort("tcp", "bind", opened, host));
   return {
     port: opened,
     close: () => new Promise((resolve) => server.close(() => resolve())),
@@ -98,5 +127,6 @@ const PRIVILEGED =
 function inWords(error: NodeJS.ErrnoException): string {
   if (error.code === "EADDRINUSE") return "the port is in use; stop the program that uses it or choose another port";
   if (error.code === "EACCES") return PRIVILEGED;
+  if (error.code === "EADDRNOTAVAIL") return "it is not an address of this machine; ip address lists them";
   return error.message;
 }

@@ -57,6 +57,7 @@ type OwnOption =
   | "pressure"
   | "ownSockets"
   | "logRing"
+  | "accessRing"
   | "recorder";
 
 interface RecorderSizes {
@@ -83,7 +84,7 @@ export interface SupervisorSettings {
 /** What workers send besides replies, for the gateway. */
 export interface SupervisorEvents {
   /** See `WorkerEvents`. */
-  onLog(lines: Uint8Array, dropped: number): void;
+  onLog(lines: Uint8Array, dropped: number, apart: boolean): void;
   /** Spans or log records for the exporter with this `exporterKey`. */
   onExport(exporter: string, chunk: Chunk): void;
   /** See `WorkerEvents`. */
@@ -330,8 +331,8 @@ export class Supervisor implements WorkerEvents {
     this.hub.deliverFollowed(id, index, batch);
   }
 
-  onLog(lines: Uint8Array, dropped: number): void {
-    this.#events.onLog(lines, dropped);
+  onLog(lines: Uint8Array, dropped: number, apart: boolean): void {
+    this.#events.onLog(lines, dropped, apart);
   }
 
   onExport(exporter: string, chunk: Chunk): void {

@@ -27,6 +27,7 @@ import { originOfBackend, originsOf, type PolicySource, type PolicySources } fro
 import { packIr, unpackIr } from "../../src/ir/packed-ir.ts";
 import { keyOfObject } from "../../src/kube/keys.ts";
 import { kindsOf } from "../../src/policies/merge.ts";
+import { ALONE } from "../../src/proxy/ports/sharing.ts";
 import { translateFrontend } from "../../src/translation/frontend.ts";
 import type { GatewayState, Resource } from "../../src/xds/resources.ts";
 import { noOpenssl, TestCa } from "../helpers/certificates.ts";
@@ -150,7 +151,7 @@ async function assertServed(states: readonly GatewayState[]): Promise<void> {
   for (const state of states) {
     const packed = packState(state);
     const anyPort = Object.fromEntries(packed.frame.binds.map(({ key }) => [key, 0]));
-    await plane.plane.prepare(1, packed, anyPort, false);
+    await plane.plane.prepare(1, packed, anyPort, ALONE);
     plane.plane.abort();
   }
 }

@@ -14,6 +14,7 @@ import { DataPlane } from "../../src/proxy/data-plane.ts";
 import { MemoryPressure } from "../../src/proxy/overload/memory-pressure.ts";
 import { Overload, type OverloadLimits, type OverloadSystem } from "../../src/proxy/overload/overload.ts";
 import { DRAIN_STEPS } from "../../src/proxy/ports/drain.ts";
+import { ALONE } from "../../src/proxy/ports/sharing.ts";
 import {
   type ExpressionClock,
   type ExpressionLimits,
@@ -202,7 +203,7 @@ export class TestPlane {
 
   /** Puts any configuration into effect, as a worker does. */
   async apply(configuration: PackedIr): Promise<void> {
-    await this.plane.prepare(++this.#generation, configuration, {}, false);
+    await this.plane.prepare(++this.#generation, configuration, {}, ALONE);
     this.plane.commit();
   }
 

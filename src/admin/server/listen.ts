@@ -1,9 +1,10 @@
-import { chmod, lstat, unlink } from "node:fs/promises";
+import { chmod } from "node:fs/promises";
 import type { Server } from "node:http";
-import { connect, type ListenOptions } from "node:net";
+import type { ListenOptions } from "node:net";
 import { codeOf, messageOf } from "../../base/errors.ts";
 import { formatHostPort, isWithoutIpv6, type ListenAddress, listenAt } from "../../base/listen-address.ts";
 import type { OwnSockets } from "../../base/own-sockets.ts";
+import { claimSocketFile } from "../../base/socket-file.ts";
 
 /** A server to start; `create` makes one instance per socket address. */
 interface ListenTarget {
@@ -82,24 +83,11 @@ async function listenUnix(path: string, target: ListenTarget): Promise<Listening
 
 /** Removes the socket file of a dead process. Throws if a process listens on it, or if it is another kind of file. */
 async function removeStale(path: string, target: ListenTarget): Promise<void> {
-  const stats = await lstat(path).catch(() => undefined);
-  if (stats === undefined) return;
-  if (!stats.isSocket())
+  const problem = await claimSocketFile(path);
+  if (problem === "other file")
     throw new Error(`${target.name} server: ${path} exists and is not a socket; remove it or change ${target.setting}`);
-  if (await isServed(path))
+  if (problem === "in use")
     throw new Error(`${target.name} server: another process listens on ${path}; stop it or change ${target.setting}`);
-  await unlink(path);
-}
-
-function isServed(path: string): Promise<boolean> {
-  return new Promise((resolve) => {
-    const socket = connect(path);
-    socket.once("connect", () => {
-      socket.destroy();
-      resolve(true);
-    });
-    socket.once("error", () => resolve(false));
-  });
 }
 
 function bind(server: Server, options: ListenOptions, { own }: ListenTarget): Promise<void> {

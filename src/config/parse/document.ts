@@ -2,7 +2,7 @@ import { type Document, parseDocument } from "yaml";
 import { formatPath, type Path } from "../../base/paths.ts";
 import { redactUrls } from "../../base/redaction.ts";
 import type { Diagnostic, RelatedPlace } from "../../translation/problems/diagnostics.ts";
-import { isSecret, type Problem, type Related } from "../../translation/problems/problem.ts";
+import { isSecret, type Problem } from "../../translation/problems/problem.ts";
 import { type Expanded, expandEnv } from "./env.ts";
 import { readPlainYaml } from "./plain-yaml.ts";
 import { DocumentPositions, Lines, PlainPositions, type Positions } from "./positions.ts";
@@ -19,7 +19,11 @@ const MAX_SOURCE = 200;
 /** The configuration may list more names of secret headers, but it has errors. */
 const NO_NAMES: ReadonlySet<string> = new Set();
 
-type Position = { readonly line: number; readonly column: number };
+/** Counted from 1. */
+export interface Position {
+  readonly line: number;
+  readonly column: number;
+}
 
 /**
  * One configuration text, parsed once, that can locate each of its values. Positions are looked up only when there
@@ -32,6 +36,8 @@ export class ConfigDocument {
   readonly value: unknown;
   readonly #text: string;
   readonly #expanded: Expanded;
+  /** Values of the environment by their names. */
+  readonly #values: Map<string, string>;
   /** The complete parser's document, if only that could read the text. */
   readonly #document: Document.Parsed | undefined;
   /**
@@ -44,11 +50,21 @@ export class ConfigDocument {
   #shown: readonly string[] | undefined;
   #positions: Positions | undefined;
 
-  /** Unset variables and syntax errors are in `diagnostics` afterwards. */
-  constructor(file: string, text: string, env: Readonly<Record<string, string | undefined>>) {
+  /**
+   * Unset variables and syntax errors are in `diagnostics` afterwards. `values` collects what came from the environment: messages show none
+   * of it, also where several texts share the map.
+   */
+  constructor(
+    file: string,
+    text: string,
+    env: Readonly<Record<string, string | undefined>>,
+    values = new Map<string, string>(),
+  ) {
     this.file = file;
     this.#text = text;
     this.#expanded = expandEnv(text, env);
+    this.#values = values;
+    for (const [name, value] of this.#expanded.values) values.set(name, value);
     this.#isPublic = !mayHoldSecret(text);
     for (const { offset, message } of this.#expanded.problems) this.#add(offset, "", { message }, this.#isPublic);
     // The empty text in place of an unset variable would cause misleading errors.
@@ -60,11 +76,31 @@ export class ConfigDocument {
     } else this.value = plain.value;
   }
 
-  /** Adds a problem with the value at `path`; `key` points at the key instead of the value. */
-  report(path: Path, problem: Problem, key?: string): void {
+  /**
+   * Adds a problem with the value at `path`; `key` points at the key instead of the value. `resolve` finds the documents of related places,
+   * and their paths there.
+   */
+  report(
+    path: Path,
+    problem: Problem,
+    key?: string,
+    resolve: (related: Path) => { readonly document: ConfigDocument; readonly path: Path } = (related) => ({
+      document: this,
+      path: related,
+    }),
+  ): void {
     const shown = key === undefined ? path : [...path, key];
     const offset = this.#expanded.toOriginal(this.#where().offsetOf(path, key));
-    this.#add(offset, formatPath(shown), problem, !isSecret(shown));
+    const related = (problem.related ?? []).map(({ path: other, message }): RelatedPlace => {
+      const { document, path: there } = resolve(other);
+      return {
+        ...(document !== this && { file: document.file }),
+        ...document.placeOf(there),
+        path: this.#withoutValues(formatPath(there)),
+        message: this.#withoutValues(message),
+      };
+    });
+    this.#add(offset, formatPath(shown), problem, !isSecret(shown), related);
   }
 
   /**
@@ -127,8 +163,9 @@ export class ConfigDocument {
   #add(
     offset: number,
     path: string,
-    { warning = false, note = false, related = [], ...problem }: Problem,
+    { warning = false, note = false, ...problem }: Problem,
     showSource: boolean,
+    related: readonly RelatedPlace[] = [],
   ): void {
     this.#lines ??= new Lines(this.#text);
     this.#shown ??= linesWithoutSecrets(this.#text.replaceAll("\r\n", "\n"), NO_NAMES);
@@ -143,7 +180,7 @@ export class ConfigDocument {
       message: this.#withoutValues(problem.message),
       ...(problem.remedy !== undefined && { remedy: this.#withoutValues(problem.remedy) }),
       ...(problem.lint !== undefined && { lint: problem.lint.code }),
-      ...(related.length > 0 && { related: related.map((each) => this.#placeOf(each)) }),
+      ...(related.length > 0 && { related }),
       ...(problem.expected !== undefined && { expected: this.#withoutValues(problem.expected) }),
       ...(problem.suggestion !== undefined && { suggestion: this.#withoutValues(problem.suggestion) }),
       ...(problem.invalidCertificate !== undefined && { invalidCertificate: problem.invalidCertificate }),
@@ -154,18 +191,10 @@ export class ConfigDocument {
     });
   }
 
-  #placeOf({ path, message }: Related): RelatedPlace {
-    return {
-      ...this.placeOf(path),
-      path: this.#withoutValues(formatPath(path)),
-      message: this.#withoutValues(message),
-    };
-  }
-
   /** Values from the environment may be secrets: replaces them with the names of their variables. Secrets in URLs are redacted. */
   #withoutValues(text: string): string {
     let shown = text;
-    for (const [name, value] of this.#expanded.values)
+    for (const [name, value] of this.#values)
       if (value.length >= SECRET_LENGTH) shown = shown.replaceAll(value, () => `\${${name}}`);
     return redactUrls(shown);
   }

@@ -1,4 +1,5 @@
 import type { Path } from "../../base/paths.ts";
+import { hasPort } from "../../ir/bind-addresses.ts";
 import type { Listener, Route, TcpRoute } from "../../ir/ir.ts";
 import { levelOf, recorded } from "../../ir/origins.ts";
 import { mergeLevels } from "../../policies/merge.ts";
@@ -7,6 +8,7 @@ import { translatePolicies } from "../../translation/policies.ts";
 import { reportDuplicates, reportUnknown } from "../../translation/references.ts";
 import type { ConfigFile } from "../schema/config.ts";
 import type { GatewayInput, GatewayListenerInput } from "../schema/listeners.ts";
+import { listeningAt } from "./addresses.ts";
 import type { Context, EntryName, ListenerPlace } from "./context.ts";
 import { checkProtocol, isHttp, translateTls } from "./listeners.ts";
 import { inlineEntries } from "./route-backends.ts";
@@ -29,7 +31,7 @@ type Named = ReadonlyMap<string, readonly ServedListener[]>;
 export function translateGateways(
   config: ConfigFile,
   context: Context,
-): { readonly port: number; readonly path: Path; readonly listeners: Listener[] }[] {
+): { readonly at: Where; readonly path: Path; readonly listeners: Listener[] }[] {
   const gateways = new Map(
     Object.entries(config.gateways).map(([name, gateway]) => [
       name,
@@ -54,7 +56,7 @@ export function translateGateways(
       entry.tcpRoutes.push(translateTcpRoute(route, entry.tcpRoutes.length, entry, path, context));
   }
   return [...gateways].map(([name, list]) => ({
-    port: config.gateways[name]?.port ?? 0,
+    at: whereOf(config.gateways[name], ["gateways", name], context),
     path: ["gateways", name],
     listeners: list.map(({ listener, routes, tcpRoutes }) => {
       reportDuplicates("route", [...routes, ...tcpRoutes], context.report);
@@ -65,15 +67,28 @@ export function translateGateways(
   }));
 }
 
+/** Where a gateway listens. */
+type Where = ReturnType<typeof listeningAt> & { readonly port: number };
+
+function whereOf(gateway: GatewayInput | undefined, path: Path, { report }: Context): Where {
+  const { port } = gateway ?? {};
+  const at = listeningAt(gateway ?? {}, path, report);
+  if (gateway !== undefined && port === undefined && hasPort({ host: "::", ...at }))
+    report(path, { message: "is required; only a gateway whose every address is unix: may leave it out" }, "port");
+  return { port: port ?? 0, ...at };
+}
+
 function entries(name: string, gateway: GatewayInput, path: Path, context: Context): ServedListener[] {
-  const { port, listeners, ...ofListener } = gateway;
+  const { port = 0, address: _address, socketMode: _socketMode, listeners, ...ofListener } = gateway;
   if (listeners === undefined)
-    return [makeEntry({ gateway: name }, port, { hostname: "*", ...ofListener }, path, context)];
+    return [makeEntry({ gateway: name }, port, { ...ofListener, hostname: gateway.hostname ?? "*" }, path, context)];
   for (const [field, value] of Object.entries(ofListener))
     if (value !== undefined)
       context.report(
         path,
-        { message: "with listeners, only port may be set here; move the field to the listeners" },
+        {
+          message: "with listeners, only port, address and socketMode may be set here; move the field to the listeners",
+        },
         field,
       );
   const made = listeners.map(({ name: given, ...listener }, i) =>
@@ -121,7 +136,7 @@ function makeEntry(
     gatewayNamespace: place.gatewayNamespace,
     hostname: hostname.toLowerCase(),
     protocol,
-    ...(tls !== undefined && { tls: translateTls(tls, hostname, [...path, "tls"], context) }),
+    ...(tls !== undefined && translateTls(tls, hostname, [...path, "tls"], context)),
     origin: { path },
     ...recorded(merged),
   };

@@ -2,9 +2,11 @@ import { isLoopback, isUnspecified } from "../../base/host-addresses.ts";
 import { ipBytes } from "../../base/ip-address.ts";
 import { formatHostPort, type ListenAddress } from "../../base/listen-address.ts";
 import { formatPath, type Path } from "../../base/paths.ts";
+import { bindAddresses } from "../../ir/bind-addresses.ts";
 import { callersOf } from "../../ir/callers-of.ts";
 import type { Ir } from "../../ir/ir.ts";
-import type { ConfigDocument } from "../parse/document.ts";
+import type { ConfigSet } from "../parse/config-set.ts";
+import { reaches } from "./addresses.ts";
 
 /**
  * Reports backends and callouts that name a port of the gateway itself by an address that is certainly one of this host. Egress refuses such
@@ -13,16 +15,19 @@ import type { ConfigDocument } from "../parse/document.ts";
 export function reportOwnPorts(
   ir: Ir,
   { written, servers }: { readonly written: unknown; readonly servers: Readonly<Record<string, ListenAddress>> },
-  document: Pick<ConfigDocument, "report" | "reportElsewhere">,
+  document: Pick<ConfigSet, "report" | "reportElsewhere">,
 ): void {
-  const owners = new Map<string, string>();
-  for (const { key, port, protocol, mode } of ir.binds)
-    if (mode === "standard" && port !== 0) owners.set(`${port} ${protocol === "udp"}`, key);
+  const owners: { readonly id: string; readonly host: string; readonly name: string }[] = [];
   for (const [field, address] of Object.entries(servers))
-    if ("port" in address && address.port !== 0) owners.set(`${address.port} false`, field);
+    if ("port" in address && address.port !== 0) owners.push({ id: `${address.port} false`, host: "::", name: field });
+  for (const bind of ir.binds)
+    for (const address of bind.mode === "standard" && bind.port !== 0 ? bindAddresses(bind, bind.port) : [])
+      if ("host" in address)
+        owners.push({ id: `${bind.port} ${bind.protocol === "udp"}`, host: address.host, name: bind.key });
   const reported = new Set<string>();
   for (const { owner, host, port, udp } of callersOf(ir)) {
-    const own = isSurelyThisHost(host) ? owners.get(`${port} ${udp}`) : undefined;
+    const owned = ({ id, host: at }: (typeof owners)[number]): boolean => id === `${port} ${udp}` && reaches(host, at);
+    const own = isSurelyThisHost(host) ? owners.find(owned)?.name : undefined;
     if (own === undefined) continue;
     const server = own.startsWith("config.");
     const address = formatHostPort(host, port);

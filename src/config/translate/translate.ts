@@ -3,9 +3,10 @@
  * the schema cannot express is checked here: references, duplicates, ports, certificates, and policies at the wrong place.
  * Everything is reported by path through `Report`; translation continues with the rest, so that one run finds all problems.
  */
-import { collide, formatListenAddress, type ListenAddress } from "../../base/listen-address.ts";
+import type { ListenAddress } from "../../base/listen-address.ts";
 import type { Path } from "../../base/paths.ts";
 import type { CelEnvironment } from "../../cel/index.ts";
+import { hasPort } from "../../ir/bind-addresses.ts";
 import type { Backend, Bind, Frontend, Ir, RouteGroup } from "../../ir/ir.ts";
 import { levelOf, type PolicyLevel, recorded } from "../../ir/origins.ts";
 import { mergeLevels, NO_LEVEL, NO_POLICY_SET } from "../../policies/merge.ts";
@@ -20,6 +21,8 @@ import type { Resources } from "../../translation/resources/store.ts";
 import type { TracingInput } from "../../translation/schema/telemetry.ts";
 import type { InputReader } from "../parse/inputs.ts";
 import type { ConfigFile } from "../schema/config.ts";
+import { adviseOnAcme } from "./acme.ts";
+import { ClaimedAddresses } from "./addresses.ts";
 import type { Context } from "./context.ts";
 import { findCycles } from "./cycles.ts";
 import { reportDangling } from "./dangling.ts";
@@ -40,8 +43,8 @@ interface Translated {
 
 /** The inputs of a translation besides the configuration. */
 interface TranslateInput {
-  /** Path of the configuration: paths in it are relative to its directory. */
-  readonly file: string;
+  /** The file that has the value at a path: paths of files in it are relative to its folder. */
+  readonly fileOf: (path: Path) => string;
   /** The directory that `~/` at the beginning of a path means. */
   readonly home: string | undefined;
   readonly enableIpv6: boolean;
@@ -66,11 +69,11 @@ interface TranslateInput {
  */
 export function translate(
   config: ConfigFile,
-  { file, home, enableIpv6, servers, cel, leafCaching, controlled, resources, reader, formerTracing }: TranslateInput,
+  { fileOf, home, enableIpv6, servers, cel, leafCaching, controlled, resources, reader, formerTracing }: TranslateInput,
   report: Report,
   incomplete: ReadonlySet<string>,
 ): Translated {
-  const sources = new FileSources(file, home, resources, reader, report);
+  const sources = new FileSources(fileOf, home, resources, reader, report);
   const backends = new Map<string, Backend>();
   const backendPolicies = new Map<string, PolicyLevel>();
   const services = new Map(config.services.map((each) => [keyOf(each), each.ports]));
@@ -103,6 +106,7 @@ export function translate(
   const origins = originsOfFrontend(config.frontendPolicies, written);
   const frontend = translateFrontend(config.frontendPolicies, calling, origins);
   adviseOnFrontend(config.frontendPolicies, report);
+  adviseOnFormat(config, report);
   const network = ["frontendPolicies", "networkAuthorization", "rules"];
   adviseOnRules(frontend.networkAuthorization ?? [], "network", network, report, cel);
   const binds = translateBinds(config, frontend, enableIpv6, servers, context);
@@ -121,6 +125,23 @@ export function translate(
   if (binds.length === 0 && incomplete.size === 0 && !controlled)
     report([], { message: "serves nothing: there are neither binds nor gateways", warning: true });
   return { ir, urls: sources.urls };
+}
+
+/** The formats of Apache have fixed fields. */
+function adviseOnFormat({ config: { logging }, frontendPolicies }: ConfigFile, report: Report): void {
+  if (logging.format === "text" || logging.format === "json") return;
+  const { add = {}, remove = [] } = frontendPolicies.accessLog ?? {};
+  for (const [field, count] of [
+    ["add", Object.keys(add).length],
+    ["remove", remove.length],
+  ] as const)
+    if (count > 0)
+      report(["frontendPolicies", "accessLog", field], {
+        message: `has no effect: the fields of ${logging.format} are fixed`,
+        remedy: "choose text or json for config.logging.format, or remove it",
+        warning: true,
+        advice: true,
+      });
 }
 
 /** `inline`: the policies at the backend itself. */
@@ -175,24 +196,7 @@ function translateBinds(
 ): Bind[] {
   const host = enableIpv6 ? "::" : "0.0.0.0";
   const binds: Bind[] = [];
-  const owners = new Map<string, string>();
-  const claim = ({ port, protocol, mode }: Bind, owner: string, path: Path): void => {
-    const udp = protocol === "udp";
-    const other = owners.get(`${port} ${udp}`);
-    if (other !== undefined)
-      context.report([...path, "port"], {
-        message:
-          port === 0
-            ? `${other} has port 0 too; only one port may be left to the system`
-            : `${udp ? "UDP " : ""}port ${port} is configured by both ${other} and ${owner}; ports must be unique`,
-      });
-    owners.set(`${port} ${udp}`, owner);
-    for (const [field, address] of Object.entries(servers))
-      if (!udp && mode === "standard" && collide({ type: "socket", host, port }, address))
-        context.report([...path, "port"], {
-          message: `port ${port} is that of ${field} (${formatListenAddress(address)}) too; ports must be unique`,
-        });
-  };
+  const claimed = new ClaimedAddresses(servers, context.report);
   let wildcard = false;
   const claimWildcard = (path: Path): void => {
     if (wildcard)
@@ -205,13 +209,15 @@ function translateBinds(
     const path = ["binds", i];
     const translated = translateBind(bind, path, frontend, host, context);
     if (bind.mode === "internal" && (bind.port ?? 0) === 0) claimWildcard(path);
-    else if (bind.port !== undefined) claim(translated, `binds[${i}]`, path);
+    else if (bind.port !== undefined || !hasPort(translated)) claimed.claim(translated, `binds[${i}]`, path);
     binds.push(translated);
   }
-  for (const { port, path, listeners } of translateGateways(config, context)) {
-    const bind = makeBind(port, listeners, path, frontend, host, context);
-    claim(bind, `gateways.${String(path[1])}`, path);
+  for (const { at, path, listeners } of translateGateways(config, context)) {
+    const bind = makeBind({ host, ...at }, listeners, path, frontend, context);
+    const name = String(path[1]);
+    if (config.gateways[name]?.port !== undefined || !hasPort(bind)) claimed.claim(bind, `gateways.${name}`, path);
     binds.push(bind);
   }
+  adviseOnAcme(binds, context.report);
   return binds;
 }

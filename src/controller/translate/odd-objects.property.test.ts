@@ -6,6 +6,7 @@ import { oddObjects } from "../../../test/helpers/kube/odd-objects.ts";
 import { packState } from "../../../test/helpers/kube/pack-state.ts";
 import { fc } from "../../../test/helpers/property.ts";
 import { keyOfObject } from "../../kube/keys.ts";
+import { ALONE } from "../../proxy/ports/sharing.ts";
 import type { Graph } from "../graph/graph.ts";
 import { desiredStatuses } from "../status/statuses.ts";
 import { cluster } from "./fixtures/cluster.ts";
@@ -51,7 +52,7 @@ test("proxies accept what they are sent for odd objects", async () => {
         if (state === undefined) continue;
         const packed = packState(state);
         const anyPort = Object.fromEntries(packed.frame.binds.map(({ key }) => [key, 0]));
-        await plane.plane.prepare(1, packed, anyPort, false);
+        await plane.plane.prepare(1, packed, anyPort, ALONE);
         plane.plane.abort();
       }
     }),

@@ -1,6 +1,5 @@
-import { formatHostPort } from "../../base/listen-address.ts";
 import type { Rostered } from "../../base/roster.ts";
-import { Peer } from "../../net/addresses.ts";
+import { clientName, Peer } from "../../net/addresses.ts";
 import type { TlsSession, Transport } from "../../net/transport.ts";
 import type { MadeFields } from "../h1/serialize.ts";
 import type { ClientConnection, NetworkMetadata } from "../stream.ts";
@@ -25,7 +24,7 @@ export class ClientPeer extends Peer implements ClientConnection, Rostered {
   }
 
   get name(): string {
-    this.#name ??= formatHostPort(this.remoteAddress, this.remotePort);
+    this.#name ??= clientName(this);
     return this.#name;
   }
 

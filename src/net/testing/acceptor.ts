@@ -9,7 +9,7 @@ export function acceptLocally(
 ): Promise<Acceptor> {
   const own = new OwnSockets();
   return Acceptor.listen(
-    { host: "127.0.0.1", port: 0, reusePort: false, keepAliveDelay: 0, own, budget },
+    { at: { host: "127.0.0.1", port: 0 }, reusePort: false, keepAliveDelay: 0, own, budget },
     onConnection,
   );
 }

@@ -16,6 +16,8 @@ import type { Frontend } from "../../ir/ir.ts";
 
 export const DEFAULT_ID_HEADER = "x-request-id";
 
+/** What X-Forwarded-For says of a client of a Unix socket; the word of RFC 7239, section 6.2. */
+const NO_ADDRESS = "unknown";
 const FOR = "x-forwarded-for";
 const PROTO = "x-forwarded-proto";
 const HOST = "x-forwarded-host";
@@ -74,12 +76,11 @@ export class Forwarding {
       const { authority } = request;
       // Most connections request the same host all the time. Requests of HTTP/1.0 may lack Host.
       if (connection.madeFields === undefined || connection.madeFields.fields[5] !== (authority || undefined)) {
-        const { remoteAddress, protocol } = connection;
+        const { protocol } = connection;
+        const client = connection.remoteAddress || NO_ADDRESS;
         // Not by a spread, which would leave the array with room for more in the memory of each connection.
         connection.madeFields = makeFields(
-          authority === ""
-            ? [FOR, remoteAddress, PROTO, protocol]
-            : [FOR, remoteAddress, PROTO, protocol, HOST, authority],
+          authority === "" ? [FOR, client, PROTO, protocol] : [FOR, client, PROTO, protocol, HOST, authority],
         );
       }
       addFields(headers, connection.madeFields.fields);
@@ -110,7 +111,7 @@ export class Forwarding {
     const trusted = this.#trusts(from);
     const chain = trusted || this.#mode === "append" ? valuesOf(headers, FOR) : [];
     if (!trusted) removeForwarded(headers);
-    setHeader(headers, FOR, latin1([...chain, from.remoteAddress].join(", ")));
+    setHeader(headers, FOR, latin1([...chain, from.remoteAddress || NO_ADDRESS].join(", ")));
     if (onlyValue(headers, PROTO) === undefined) setHeader(headers, PROTO, from.protocol);
     if (onlyValue(headers, HOST) !== undefined) return;
     if (authority === "") removeHeader(headers, HOST);

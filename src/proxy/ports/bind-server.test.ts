@@ -20,6 +20,7 @@ import { untilTurn } from "../../../test/helpers/until.ts";
 import { ms } from "../../base/durations.ts";
 import type { Bind, Frontend, Listener } from "../../ir/ir.ts";
 import { type PackedIr, packIr } from "../../ir/packed-ir.ts";
+import { ALONE } from "./sharing.ts";
 
 const REQUEST = "GET / HTTP/1.1\r\nHost: host.example\r\n\r\n";
 const proxyHeader = (address: string): string => `PROXY TCP4 ${address} 198.51.100.2 4000 443\r\n`;
@@ -426,7 +427,7 @@ suite("a configuration that is dropped", () => {
   test("after prepare: its ports close, and its endpoints are released", async () => {
     await using plane = new TestPlane();
     const [port, backend] = [await closedPort(), await closedPort()];
-    await plane.plane.prepare(1, configurationOf("HTTP", backend, {}), { "bind/0": port }, false);
+    await plane.plane.prepare(1, configurationOf("HTTP", backend, {}), { "bind/0": port }, ALONE);
     const early = await RawPeer.connect(port);
     assert.equal(plane.endpoints.stats().length, 1);
     plane.plane.abort();
@@ -440,7 +441,7 @@ suite("a configuration that is dropped", () => {
     let now = 0;
     // Every check of the clock is past the end of a slice.
     t.mock.method(performance, "now", () => ++now * 10);
-    const prepared = plane.plane.prepare(1, configurationOf("HTTP", await closedPort(), {}, 100), {}, false);
+    const prepared = plane.plane.prepare(1, configurationOf("HTTP", await closedPort(), {}, 100), {}, ALONE);
     plane.plane.abort();
     await assert.rejects(prepared, /discarded while it was being compiled/);
     plane.plane.commit();

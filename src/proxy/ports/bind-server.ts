@@ -8,15 +8,15 @@
  * depends on the number of streams of a connection or on the version of HTTP.
  */
 import { asError, type ErrorCode } from "../../base/errors.ts";
-import { formatHostPort } from "../../base/listen-address.ts";
 import { Roster } from "../../base/roster.ts";
 import type { Sweepable } from "../../base/sweeper.ts";
 import type { HttpRequest } from "../../http/message/message.ts";
 import { serveHttp } from "../../http/server/serve-http.ts";
 import type { ClientConnection, Downstream, HttpConnection, HttpHost, StreamAcceptor } from "../../http/stream.ts";
+import { bindAddresses } from "../../ir/bind-addresses.ts";
 import type { Frontend } from "../../ir/ir.ts";
 import { Acceptor } from "../../net/acceptor.ts";
-import type { Addresses } from "../../net/addresses.ts";
+import { type Addresses, clientName } from "../../net/addresses.ts";
 import type { ConnectionStage } from "../../net/connection-stage.ts";
 import { type ByteStream, Transport, type TransportHandler } from "../../net/transport.ts";
 import type { ConnectionSeries } from "../../telemetry/metrics.ts";
@@ -32,6 +32,7 @@ import { ConnectionTrace } from "../tcp/connection-trace.ts";
 import { TcpConnection, type TcpHost } from "../tcp/tcp-connection.ts";
 import { recordConnection } from "../telemetry/record-connection.ts";
 import type { DrainablePort } from "./drain.ts";
+import type { Sharing } from "./sharing.ts";
 import { Tunnel, type TunnelTarget, type TunnelTargets } from "./tunnel.ts";
 
 /** A connection that has passed the stages. Its bytes count when it closes. */
@@ -61,7 +62,8 @@ export class BindServer implements Ingress, HttpHost, TcpHost, StreamAcceptor, T
   /** Cache for the configuration in effect: a look-up by labels would take a hundredth of a handshake's CPU. */
   readonly #series = new Map<CompiledListener | undefined, ConnectionSeries>();
   #bind: CompiledBind;
-  #acceptor: Acceptor | undefined;
+  /** One for each address of the bind; none if it is internal. */
+  readonly #acceptors: Acceptor[] = [];
   /** Responses ask clients to close their connections. */
   draining = false;
   /** Connections without a stream are closed. */
@@ -94,7 +96,8 @@ export class BindServer implements Ingress, HttpHost, TcpHost, StreamAcceptor, T
 
   /** The port that it listens on, or that an internal bind represents; 0 = none. */
   get port(): number {
-    return this.#acceptor?.port || (this.#bind.mode === "internal" ? this.#bind.port : 0);
+    const [port = 0] = this.#acceptors.flatMap((acceptor) => acceptor.port || []);
+    return port || (this.#bind.mode === "internal" ? this.#bind.port : 0);
   }
 
   /** Serves tunnels to ports that no bind has. */
@@ -124,18 +127,22 @@ export class BindServer implements Ingress, HttpHost, TcpHost, StreamAcceptor, T
 
   // ── the listening socket and its drain (drain.ts) ──
 
-  /** Rejects with the system's error if the port cannot be opened. */
-  async listen(port: number, reusePort: boolean): Promise<void> {
-    const { host, frontend } = this.#bind;
+  /** Rejects with the system's error if one of the addresses cannot be used. */
+  async listen(port: number, { reusePort, unixSockets }: Sharing): Promise<void> {
+    const { at: where, frontend } = this.#bind;
     const keepAliveDelay = frontend.keepalives.enabled ? frontend.keepalives.time : 0;
     const { sockets: budget, own } = this.services;
-    this.#acceptor = await Acceptor.listen({ host, port, reusePort, keepAliveDelay, budget, own }, (transport) =>
-      this.#takesConnection() ? this.#admit(transport, false) : undefined,
-    );
+    for (const at of bindAddresses(where, port)) {
+      if ("path" in at && !unixSockets) continue;
+      const acceptor = await Acceptor.listen({ at, reusePort, keepAliveDelay, budget, own }, (transport) =>
+        this.#takesConnection() ? this.#admit(transport, false) : undefined,
+      );
+      this.#acceptors.push(acceptor);
+    }
   }
 
   get accepted(): number {
-    return this.#acceptor?.accepted ?? 0;
+    return this.#acceptors.reduce((sum, { accepted }) => sum + accepted, 0);
   }
 
   announceDrain(): void {
@@ -144,15 +151,15 @@ export class BindServer implements Ingress, HttpHost, TcpHost, StreamAcceptor, T
   }
 
   holdConnections(): void {
-    this.#acceptor?.hold();
+    for (const acceptor of this.#acceptors) acceptor.hold();
   }
 
   stopListening(): void {
-    this.#acceptor?.close();
+    for (const acceptor of this.#acceptors) acceptor.close();
   }
 
   serveHeld(): void {
-    this.#acceptor?.release();
+    for (const acceptor of this.#acceptors) acceptor.release();
   }
 
   closeIdle(): void {
@@ -207,7 +214,7 @@ export class BindServer implements Ingress, HttpHost, TcpHost, StreamAcceptor, T
 
   onStageFailed(stage: ConnectionStage, message: string): void {
     this.#live.delete(stage);
-    this.services.accessLog.rejected({ source: nameOf(stage), error: message });
+    this.services.accessLog.rejected({ source: clientName(stage), error: message });
     this.#recordRefused(stage, undefined, {}, 0);
     this.#checkEmpty();
   }
@@ -217,7 +224,7 @@ export class BindServer implements Ingress, HttpHost, TcpHost, StreamAcceptor, T
     const series = this.seriesOf(listener);
     series.connections.count++;
     series.received.count += transport.bytesRead;
-    this.services.accessLog.rejected({ source: nameOf(transport), ...refusal });
+    this.services.accessLog.rejected({ source: clientName(transport), ...refusal });
     this.#recordRefused(transport, listener, refusal, transport.bytesRead);
     ConnectionTrace.of(arrival, this.services, performance.now())?.finished(refusal.error, refusal.origin);
     transport.destroy();
@@ -319,7 +326,7 @@ export class BindServer implements Ingress, HttpHost, TcpHost, StreamAcceptor, T
   /** Open connections with their activity, for the task dump. */
   tasks(): unknown[] {
     return this.#live.items().map((connection) => ({
-      client: nameOf(connection),
+      client: clientName(connection),
       ...connection.activity,
     }));
   }
@@ -331,8 +338,4 @@ export class BindServer implements Ingress, HttpHost, TcpHost, StreamAcceptor, T
 
 function arrivalOf(transport: Transport, tunnelled: boolean): Arrival {
   return { transport, tunnelled, listener: undefined, serverName: "", metadata: undefined };
-}
-
-function nameOf({ remoteAddress, remotePort }: Pick<Addresses, "remoteAddress" | "remotePort">): string {
-  return formatHostPort(remoteAddress, remotePort);
 }

@@ -1,10 +1,11 @@
 /** A client connection without HTTP, copied to a backend and back. */
+
 import { ERRORS, type ErrorCode, GatewayError, messageOf, type Reason, withCause } from "../../base/errors.ts";
-import { formatHostPort } from "../../base/listen-address.ts";
 import type { Origin } from "../../base/origin.ts";
 import type { Rostered } from "../../base/roster.ts";
 import type { Sweepable } from "../../base/sweeper.ts";
 import type { Activation } from "../../cel/index.ts";
+import { clientName } from "../../net/addresses.ts";
 import type { Transport, TransportHandler } from "../../net/transport.ts";
 import type { ShownVariables } from "../../telemetry/shown-variables.ts";
 import type { Balancer } from "../../upstream/balancers/balancer.ts";
@@ -366,7 +367,7 @@ export class TcpConnection implements TransportHandler, UpstreamCaller, LiveConn
         listener: listener?.name,
         route: this.#route?.label,
         endpoint: this.#endpointName,
-        source: formatHostPort(this.remoteAddress, this.remotePort),
+        source: clientName(this),
         sni: serverName === "" ? undefined : serverName,
         protocol: protocolOfConnection(listener),
         error,

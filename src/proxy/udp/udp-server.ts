@@ -17,6 +17,7 @@ import type { CompiledBind, CompiledListener } from "../compile/compiled.ts";
 import type { Refusal } from "../ingress/arrival.ts";
 import { refusalOf } from "../ingress/network-authorization.ts";
 import type { DrainablePort } from "../ports/drain.ts";
+import type { Sharing } from "../ports/sharing.ts";
 import type { Services } from "../services/services.ts";
 import { recordConnection } from "../telemetry/record-connection.ts";
 import { connectionVariables } from "../variables/connection-variables.ts";
@@ -105,10 +106,10 @@ export class UdpServer implements UdpHost, DrainablePort, Sweepable {
   }
 
   /** Rejects with the system's error when the port cannot be opened. */
-  async listen(port: number, reusePort: boolean): Promise<void> {
-    this.#port = await UdpPort.open(
-      { host: this.#bind.host, port, reusePort, own: this.#services.own },
-      (bytes, from) => this.onDatagram(bytes, from),
+  async listen(port: number, { reusePort }: Sharing): Promise<void> {
+    const { host, addresses: [at = host] = [] } = this.#bind.at;
+    this.#port = await UdpPort.open({ host: at, port, reusePort, own: this.#services.own }, (bytes, from) =>
+      this.onDatagram(bytes, from),
     );
     this.#localAddress = unmapped(this.#port.address);
   }

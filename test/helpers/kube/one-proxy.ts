@@ -12,6 +12,7 @@ import { gatewayState } from "../../../src/controller/translate/gateway-state.ts
 import { type PackedIr, unpackIr } from "../../../src/ir/packed-ir.ts";
 import { dumpIr } from "../../../src/main/config-dump.ts";
 import { ANYWHERE } from "../../../src/net/testing/egress.ts";
+import { ALONE } from "../../../src/proxy/ports/sharing.ts";
 import { ResourceStore } from "../../../src/translation/resources/store.ts";
 import type { Locality } from "../../../src/upstream/discovery/locality.ts";
 import { TestPlane } from "../data-plane.ts";
@@ -150,7 +151,7 @@ export class OneProxy implements AsyncDisposable {
     const packed = packState(state);
     this.#packed = packed;
     const ports = Object.fromEntries(packed.frame.binds.map(({ key }) => [key, 0]));
-    await this.#plane.plane.prepare(++this.#generation, packed, ports, false);
+    await this.#plane.plane.prepare(++this.#generation, packed, ports, ALONE);
     this.#plane.plane.commit();
   }
 }

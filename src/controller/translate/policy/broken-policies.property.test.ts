@@ -7,6 +7,7 @@ import { TestPlane } from "../../../../test/helpers/data-plane.ts";
 import { packState } from "../../../../test/helpers/kube/pack-state.ts";
 import { fc } from "../../../../test/helpers/property.ts";
 import { appRoot } from "../../../base/app-root.ts";
+import { ALONE } from "../../../proxy/ports/sharing.ts";
 import { BACKEND_KINDS, FRONTEND_FIELDS, PRE_ROUTING_KINDS, TRAFFIC_KINDS } from "../../crd/policy.ts";
 import { type Anything, cluster } from "../fixtures/cluster.ts";
 import { gatewayState } from "../gateway-state.ts";
@@ -185,7 +186,7 @@ test("proxies accept the state of a Gateway whose policies are broken in any way
       assert.ok(state);
       const packed = packState(state);
       const anyPort = Object.fromEntries(packed.frame.binds.map(({ key }) => [key, 0]));
-      await plane.plane.prepare(1, packed, anyPort, false);
+      await plane.plane.prepare(1, packed, anyPort, ALONE);
       plane.plane.abort();
     }),
     { numRuns: 90 },
