@@ -114,6 +114,7 @@ test("completion offers commands, and the options of a gateway", async () => {
     "quickstart",
     "healthcheck",
     "controller",
+    "convert",
     "help",
     "completion",
   ];

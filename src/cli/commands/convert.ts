@@ -1,10 +1,11 @@
+import { readFileSync } from "node:fs";
+import { messageOf } from "../../base/errors.ts";
 import { isReadOnce } from "../../config/parse/inputs.ts";
 import { formatDiagnostics } from "../../translation/problems/diagnostics.ts";
 import type { Converted } from "../convert/converted.ts";
 import { write, writeJson } from "../runner/context.ts";
 import { type Command, defineCommand, type Group } from "../runner/define-command.ts";
 import { CliError } from "../runner/errors.ts";
-import { readConfig } from "./read-config.ts";
 
 interface Source {
   readonly name: string;
@@ -49,7 +50,7 @@ function commandOf({ name, summary, description, file, load }: Source): Command 
     options: { strict: { type: "switch", summary: "Exit with 1 if there are errors or warnings among the findings" } },
     examples: [{ does: "As a file of tracegate", run: `convert ${name} ${file} > gateway.yaml` }],
     async run({ argument = "-", options: { strict } }, context) {
-      const { text, name: shown } = readConfig(argument);
+      const { text, name: shown } = read(argument);
       const [convert, { SyntaxProblem }, { writeFile }] = await Promise.all([
         load(),
         import("../convert/nginx/parse.ts"),
@@ -74,4 +75,13 @@ function commandOf({ name, summary, description, file, load }: Source): Command 
       return strict && findings.some(({ severity }) => severity !== "note") ? 1 : 0;
     },
   });
+}
+
+/** One file, whatever its name is. `-` is standard input. Throws CliError. */
+function read(path: string): { readonly text: string; readonly name: string } {
+  try {
+    return { text: readFileSync(path === "-" ? 0 : path, "utf8"), name: path === "-" ? "standard input" : path };
+  } catch (error) {
+    throw new CliError("failure", `cannot read ${path}: ${messageOf(error)}`);
+  }
 }
