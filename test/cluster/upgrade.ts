@@ -1,8 +1,9 @@
 /**
  * npm run upgrade:cluster -- [--no-image] COMMIT
  * Installs the version of a commit into the test cluster (see run.ts), with two replicas of the controller, and upgrades it to this checkout
- * as docs/kubernetes.md says, while clients send requests. Then it kills the leader of the controllers several times. No request may
- * fail, and each new leader must apply a change.
+ * as docs/kubernetes.md says, while clients send requests. Then the leader of the controllers is deleted, which hands over, and stopped
+ * without notice, so that its Lease has to expire; the other replica must apply and accept a change, and the former leader, once it
+ * runs again, must not lead beside it. No request may fail.
  */
 import { execFileSync } from "node:child_process";
 import { rmSync } from "node:fs";
@@ -11,7 +12,7 @@ import { appRoot } from "../../src/base/app-root.ts";
 import { get, Load } from "./lib/http.ts";
 import { routeYaml } from "./lib/objects.ts";
 import { applyReplicated } from "./lib/replicated.ts";
-import { installChart, loadImage, prepareCluster, reexecInside, requestLittle } from "./lib/setup.ts";
+import { clusterProcesses, installChart, loadImage, prepareCluster, reexecInside, requestLittle } from "./lib/setup.ts";
 import { apply, CONTROLLER_NAMESPACE, eventually, getJson, kubectl } from "./lib/tools.ts";
 
 const NS = "e2e-upgrade";
@@ -20,6 +21,7 @@ const FORMER = "tracegate.local/tracegate:former";
 const CURRENT = "tracegate.local/tracegate:current";
 const CONTROLLERS = ["controller.replicaCount=2"];
 const FAILOVERS = 3;
+const FREEZES = 2;
 const REQUESTS_PER_SECOND = 200;
 
 const args = process.argv.slice(2);
@@ -43,6 +45,10 @@ interface Pods {
     readonly metadata: { readonly name: string; readonly deletionTimestamp?: string };
     readonly spec: { readonly containers: readonly { readonly image: string }[] };
   }[];
+}
+
+interface Pod {
+  readonly status: { readonly containerStatuses: readonly { readonly containerID: string }[] };
 }
 
 await installChart({ folder: former, image: FORMER, values: CONTROLLERS });
@@ -72,15 +78,30 @@ for (let i = 0; i < FAILOVERS; i++)
     process.stdout.write(`${seconds(startedAt)} until the change was served, `);
     await eventually("another leader", async () => (await leader()) !== before);
     // The status is written by the leader only.
-    await eventually("a status by the new leader", async () => {
-      const accepted = await kubectl(
-        ...["-n", NS, "get", "httproute", `failover-${i}`],
-        ...["-o", 'jsonpath={.status.parents[0].conditions[?(@.type=="Accepted")].status}'],
-      );
-      return accepted === "True";
-    });
+    await accepted(`failover-${i}`);
     process.stdout.write(`${seconds(startedAt)} until its status was written, `);
     await kubectl("-n", CONTROLLER_NAMESPACE, "rollout", "status", "deployment/tracegate", "--timeout=180s");
+  });
+
+for (let i = 0; i < FREEZES; i++)
+  await measured(`hanging leader ${i + 1}`, async () => {
+    const before = await leader();
+    const { status } = await getJson<Pod>("-n", CONTROLLER_NAMESPACE, "pod", before);
+    const resume = await clusterProcesses()?.freeze(status.containerStatuses[0]?.containerID ?? "");
+    const startedAt = performance.now();
+    try {
+      await eventually("another leader", async () => (await leader()) !== before);
+      process.stdout.write(`${seconds(startedAt)} until another led, `);
+      await changeTakesEffect(`hanging-${i}`);
+      await accepted(`hanging-${i}`);
+      process.stdout.write(`${seconds(startedAt)} until a change was accepted, `);
+    } finally {
+      await resume?.();
+    }
+    const after = await leader();
+    await changeTakesEffect(`resumed-${i}`);
+    await accepted(`resumed-${i}`);
+    if ((await leader()) !== after) throw new Error(`${before} took the lease back from ${after}`);
   });
 
 await kubectl("delete", "namespace", NS, "--wait=false");
@@ -93,6 +114,16 @@ function git(...command: readonly string[]): void {
 /** The pod that holds the Lease. */
 async function leader(): Promise<string> {
   return kubectl("-n", CONTROLLER_NAMESPACE, "get", "lease", "tracegate", "-o", "jsonpath={.spec.holderIdentity}");
+}
+
+async function accepted(route: string): Promise<void> {
+  await eventually(`the status of ${route}`, async () => {
+    const status = await kubectl(
+      ...["-n", NS, "get", "httproute", route],
+      ...["-o", 'jsonpath={.status.parents[0].conditions[?(@.type=="Accepted")].status}'],
+    );
+    return status === "True";
+  });
 }
 
 async function changeTakesEffect(name: string): Promise<void> {

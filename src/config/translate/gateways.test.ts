@@ -22,7 +22,7 @@ const POLICIES = Object.keys(gatewayPolicies.shape);
 test("binds and gateways take the same fields, except those that docs/binds-and-gateways.md explains", () => {
   const without = (fields: readonly string[], ...others: readonly string[]): string[] =>
     fields.filter((each) => !others.includes(each));
-  assert.deepEqual(fieldsOf(bind), without(fieldsOf(gateway), "protocol", "tls", ...POLICIES));
+  assert.deepEqual(fieldsOf(bind), without(fieldsOf(gateway), "hostname", "protocol", "tls", ...POLICIES));
   assert.deepEqual(
     without(fieldsOf(bind, "listeners"), "namespace", "routes", "tcpRoutes", "policies"),
     without(fieldsOf(gateway, "listeners"), ...POLICIES),

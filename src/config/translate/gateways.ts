@@ -75,7 +75,7 @@ export function translateGateways(
 function entries(name: string, gateway: GatewayInput, path: Path, context: Context): ServedListener[] {
   const { port = 0, address: _a, socketMode: _s, tunnelProtocol: _t, mode: _m, listeners, ...ofListener } = gateway;
   if (listeners === undefined)
-    return [makeEntry({ gateway: name }, port, { hostname: "*", ...ofListener }, path, context)];
+    return [makeEntry({ gateway: name }, port, { ...ofListener, hostname: gateway.hostname ?? "*" }, path, context)];
   for (const [field, value] of Object.entries(ofListener))
     if (value !== undefined)
       context.report(
@@ -131,7 +131,7 @@ function makeEntry(
     gatewayNamespace: place.gatewayNamespace,
     hostname: hostname.toLowerCase(),
     protocol,
-    ...(tls !== undefined && { tls: translateTls(tls, hostname, [...path, "tls"], context) }),
+    ...(tls !== undefined && translateTls(tls, hostname, [...path, "tls"], context)),
     origin: { path },
     ...recorded(merged),
   };

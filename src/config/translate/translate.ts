@@ -22,6 +22,7 @@ import type { TracingInput } from "../../translation/schema/telemetry.ts";
 import type { InputReader } from "../parse/inputs.ts";
 import type { ConfigFile } from "../schema/config.ts";
 import type { BindInput } from "../schema/listeners.ts";
+import { adviseOnAcme } from "./acme.ts";
 import { ClaimedAddresses } from "./addresses.ts";
 import type { Context } from "./context.ts";
 import { findCycles } from "./cycles.ts";
@@ -216,5 +217,6 @@ function translateBinds(
   }
   for (const { input, at, path, listeners } of translateGateways(config, context))
     add(bindAt({ input, at, listeners }, path, frontend, host, context), input, formatPath(path), path);
+  adviseOnAcme(binds, context.report);
   return binds;
 }

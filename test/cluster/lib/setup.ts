@@ -20,6 +20,8 @@ const SMALL_PROXIES = JSON.stringify({
     },
   },
 });
+/** The Gateway that serves Ingresses, which the test about them makes. */
+export const INGRESS_GATEWAY = { namespace: "e2e-ingress", name: "web" };
 const HELM_MODULE = "helm.sh/helm/v4/cmd/helm@v4.3.0";
 
 /** The folder with the scripts of the test cluster; undefined: the cluster of KUBECONFIG is used. */
@@ -36,6 +38,8 @@ export interface ClusterProcesses {
   readonly killApiServer: () => () => Promise<string>;
   /** Stops the node's reports, or the controller manager, until the result is called. Pods run on. */
   readonly pause: (name: "kubelet" | "kcm") => () => void;
+  /** Stops the process of a container, as if its node hung, until the result is called. `container`: `containerd://…`. */
+  readonly freeze: (container: string) => Promise<() => Promise<void>>;
 }
 
 /** undefined in other clusters. */
@@ -53,6 +57,17 @@ export function clusterProcesses(): ClusterProcesses | undefined {
     pause: (name) => {
       send("SIGSTOP", name);
       return () => send("SIGCONT", name);
+    },
+    freeze: async (container) => {
+      const signal = async (name: string): Promise<void> => {
+        const id = container.replace("containerd://", "");
+        await must("ctr", [
+          ...["-a", `${home}/run/containerd.sock`, "-n", "k8s.io"],
+          ...["tasks", "kill", "--signal", name, id],
+        ]);
+      };
+      await signal("SIGSTOP");
+      return () => signal("SIGCONT");
     },
   };
 }
@@ -89,7 +104,15 @@ export async function prepareCluster({
     if (image) await loadImage(appRoot, LOCAL_IMAGE);
   }
   if (install) {
-    await installChart({ folder: appRoot, image: scripts === undefined ? process.env.TRACEGATE_IMAGE : LOCAL_IMAGE });
+    await installChart({
+      folder: appRoot,
+      image: scripts === undefined ? process.env.TRACEGATE_IMAGE : LOCAL_IMAGE,
+      values: [
+        "ingress.enabled=true",
+        `ingress.gateway.namespace=${INGRESS_GATEWAY.namespace}`,
+        `ingress.gateway.name=${INGRESS_GATEWAY.name}`,
+      ],
+    });
     // The image has the same name as before, so a new one needs new pods.
     if (image) {
       const rollout = ["kubectl", "-n", CONTROLLER_NAMESPACE, "rollout"];
