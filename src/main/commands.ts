@@ -42,16 +42,33 @@ const run = defineCommand({
     file: FILE,
     config: CONFIG,
     "validate-only": { type: "switch", summary: "Validate the configuration, then exit" },
+    "take-over": {
+      type: "switch",
+      summary:
+        "Have the gateway that runs start this one in its place, without a gap, then drain; end when this one serves",
+    },
+    pid: { type: "text", value: "process", summary: "For --take-over, if several gateways run" },
     supervised: { type: "switch", hidden: true, summary: "Stop when the parent process ends" },
   },
   examples: [
     { does: "Run a gateway on a file", run: "-f gateway.yaml" },
     { does: "Run it on a file and a folder of files", run: "-f gateway.yaml -f conf.d" },
+    { does: "Upgrade a running gateway without a gap", run: "--take-over -f gateway.yaml" },
     { does: "Validate only", run: "-f gateway.yaml --validate-only" },
   ],
   async run({ options }, context) {
     onlyOneSource(options);
     if (options["validate-only"]) return (await import("./run.ts")).validateOnly(options, context);
+    if (options["take-over"]) {
+      if (options.file.some(isReadOnce))
+        throw usage(
+          "--take-over leaves standard input to nobody",
+          "write the configuration to a file, or pass it with -c",
+        );
+      const { takeOver } = await import("./take-over/launcher.ts");
+      return takeOver(argumentsOf(options), options.pid, context);
+    }
+    if (options.pid !== undefined) throw usage("--pid is for --take-over", "tracegate --take-over --pid PID -f FILE");
     const signals = new HarmlessSignals();
     const { startWorkersEarly } = await import("./early-workers.ts");
     const threads = startWorkersEarly({ files: options.file, config: options.config }, context.env);
@@ -59,6 +76,17 @@ const run = defineCommand({
     return runGateway(options, options.supervised, threads, signals);
   },
 });
+
+/** The arguments of a new process that takes over: what was given, apart from the options of the command that starts it. */
+function argumentsOf({
+  file,
+  config,
+}: {
+  readonly file: readonly string[];
+  readonly config: string | undefined;
+}): string[] {
+  return ["run", ...file.flatMap((each) => ["--file", each]), ...(config === undefined ? [] : ["--config", config])];
+}
 
 const check = defineCommand({
   name: "check",

@@ -2,6 +2,8 @@
 import { existsSync } from "node:fs";
 import { createServer, type Server } from "node:http";
 import { appRoot } from "../base/app-root.ts";
+import { messageOf } from "../base/errors.ts";
+import type { InheritedSockets } from "../base/inherited-sockets.ts";
 import { formatLine, type Logger, LogOutput } from "../base/log.ts";
 import { parseLogFilter } from "../base/log-filter.ts";
 import { type Context, write } from "../cli/runner/context.ts";
@@ -20,6 +22,8 @@ import { isNpmScript, onceEach, onParentGone } from "./npm-script.ts";
 import { quickstartText, tgctlCommand } from "./quickstart-text.ts";
 import { ServiceManager } from "./service-manager.ts";
 import { onOrphaned, reportReady } from "./supervised.ts";
+import { TakeOverSocket } from "./take-over/giver.ts";
+import { inheritedSockets, tellPredecessor } from "./take-over/successor.ts";
 
 /** Port of the echo server, to which the quick start's configuration and the examples send requests. */
 const ECHO_PORT = 9099;
@@ -63,8 +67,14 @@ export async function runGateway(
     if (path === undefined) return;
     log.info(created ? "created a configuration" : "no configuration was named, using the default", { file: path });
   };
-  const { stopped } = await start(sourceOf(named), signals, introduce, supervised, threads);
-  return stopped;
+  const inherited = inheritedSockets(process.env);
+  try {
+    const { stopped } = await start(sourceOf(named), signals, introduce, supervised, threads, inherited);
+    return stopped;
+  } catch (error) {
+    if (inherited.takesOver) await tellPredecessor({ type: "failed", problem: messageOf(error) });
+    throw error;
+  }
 }
 
 /** `introduce` writes the first lines of the log. `stopped` resolves with the exit code once the gateway has drained. */
@@ -74,10 +84,12 @@ async function start(
   introduce: (log: Logger) => void = () => {},
   supervised = false,
   threads?: WorkerThreads,
+  inherited?: InheritedSockets,
 ): Promise<{ readonly gateway: Gateway; readonly stopped: Promise<number> }> {
   const { promise: stopped, resolve } = Promise.withResolvers<number>();
   let gateway: Gateway | undefined;
   let manager: ServiceManager | undefined;
+  let takeOvers: TakeOverSocket | undefined;
   // Handlers are installed before the start: a signal that arrives with the first requests must drain them. Until the gateway
   // runs there is nothing to drain.
   const stop = (exitCode: number): void => {
@@ -100,8 +112,10 @@ async function start(
   signals.onTerminalClosed = () => stop(129);
   signals.onReload = () => void reload(gateway, manager);
   if (supervised) onOrphaned(() => stop(143));
+  let gatewayLog: LogOutput | undefined;
   const log = (settings: Settings): GatewayLog => {
     const made = makeLog(settings);
+    gatewayLog = made.output;
     introduce(made.output.logger("gateway"));
     signals.onReopen = () => {
       made.file?.reopen();
@@ -113,15 +127,29 @@ async function start(
     return made;
   };
   const onStopped = (): void => {
+    takeOvers?.close();
     if (manager === undefined) resolve(0);
     else void manager.sent.then(() => resolve(0));
   };
-  gateway = await Gateway.start(source, process.env, log, onStopped, undefined, threads);
+  gateway = await Gateway.start(source, process.env, log, onStopped, undefined, threads, inherited);
   if (supervised) reportReady();
   const running = gateway;
   running.onAttempt = () => manager?.changed(statusOf(running));
-  void running.ready.then(() => {
-    if (!running.draining) manager?.ready(statusOf(running));
+  void running.ready.then(async () => {
+    if (running.draining) return;
+    const takesOver = inherited?.takesOver === true;
+    manager?.ready(statusOf(running), takesOver);
+    // systemd must know the new main process before the former one ends.
+    await manager?.sent;
+    if (takesOver) await tellPredecessor({ type: "serving" });
+    if (inherited === undefined || supervised) return;
+    const log = gatewayLog?.logger("gateway");
+    if (log === undefined) return;
+    takeOvers = await TakeOverSocket.open(running, log, process.env, () => {
+      manager?.retire();
+      manager = undefined;
+      void running.handOver();
+    });
   });
   return { gateway, stopped };
 }

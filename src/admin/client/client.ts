@@ -17,6 +17,7 @@ import {
   type RouteView,
 } from "../plane/answers.ts";
 import type { BackendsAnswer, BackendsQuery, ProbeAnswer } from "../plane/backends.ts";
+import type { CertificatesAnswer } from "../plane/certificates.ts";
 import type { ConfigDifference } from "../plane/config-difference.ts";
 import type { ConfigPartsAnswer, ConfigPartsQuery } from "../plane/config-parts.ts";
 import type { ConfigStatus } from "../plane/config-status.ts";
@@ -117,6 +118,10 @@ export class AdminClient {
 
   async overview(options: CallOptions = {}): Promise<Overview> {
     return this.#answer("/overview", await this.#json("/overview", options));
+  }
+
+  async certificates(options: CallOptions = {}): Promise<CertificatesAnswer> {
+    return this.#answer("/certificates", await this.#json("/certificates", options));
   }
 
   async configDifference(options: CallOptions = {}): Promise<ConfigDifference> {

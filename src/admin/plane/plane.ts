@@ -7,6 +7,7 @@ import type { Explanation } from "../../rehearsal/explanation.ts";
 import type { MetricsFormat } from "../../telemetry/prometheus.ts";
 import type { Overview, RoutesAnswer, RoutesQuery, RouteView } from "./answers.ts";
 import type { BackendsAnswer, BackendsQuery, BackendView, ProbeAnswer } from "./backends.ts";
+import type { CertificatesAnswer } from "./certificates.ts";
 import type { ConfigDifference } from "./config-difference.ts";
 import type { ConfigPartsAnswer, ConfigPartsQuery } from "./config-parts.ts";
 import type { ConfigStatus } from "./config-status.ts";
@@ -27,6 +28,8 @@ export interface AdminPlane {
   routes(question: RoutesQuestion): Promise<RoutesAnswer>;
   /** One route by its key, with its policies; undefined if the key is unknown. */
   route(key: string): Promise<RouteView | undefined>;
+  /** Certificates of the listeners in effect. */
+  certificates(): CertificatesAnswer;
   /** Backends and services with the state of their endpoints. */
   backends(query: BackendsQuery): Promise<BackendsAnswer>;
   /** One backend or service by its key, with longer lists than in `backends`; undefined if the key is unknown. */

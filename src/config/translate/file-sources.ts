@@ -54,8 +54,7 @@ export class FileSources implements Sources {
       this.#report(path, { message: "is the content of a file; expected its path" });
       return undefined;
     }
-    const home = this.#home;
-    const expanded = home === undefined ? name : name.replace(/^~(?=\/)/, () => home);
+    const expanded = this.#expand(name);
     const beside = resolve(dirname(this.#fileOf(path)), expanded);
     const fallback = resolve(expanded);
     const found = this.#reader.exists(beside) ? beside : fallback;
@@ -68,6 +67,27 @@ export class FileSources implements Sources {
       this.#report(path, { message: `cannot read ${name}: ${reason}${where}` });
       return undefined;
     }
+  }
+
+  /** The text of a file that the gateway writes itself; undefined while there is none. Its appearance is a change of the configuration. */
+  readIfPresent(file: string): string | undefined {
+    if (!this.#reader.exists(file)) return undefined;
+    try {
+      return this.#reader.readText(file);
+    } catch {
+      // Whoever writes it reports that it cannot be used.
+      return undefined;
+    }
+  }
+
+  /** The absolute path of a folder that the gateway writes to. */
+  folder(path: Path, name: string): string {
+    return resolve(dirname(this.#fileOf(path)), this.#expand(name));
+  }
+
+  #expand(name: string): string {
+    const home = this.#home;
+    return home === undefined ? name : name.replace(/^~(?=\/)/, () => home);
   }
 
   readUrl(path: Path, url: string): string | undefined {

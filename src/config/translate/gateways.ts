@@ -81,7 +81,7 @@ function whereOf(gateway: GatewayInput | undefined, path: Path, { report }: Cont
 function entries(name: string, gateway: GatewayInput, path: Path, context: Context): ServedListener[] {
   const { port = 0, address: _address, socketMode: _socketMode, listeners, ...ofListener } = gateway;
   if (listeners === undefined)
-    return [makeEntry({ gateway: name }, port, { hostname: "*", ...ofListener }, path, context)];
+    return [makeEntry({ gateway: name }, port, { ...ofListener, hostname: gateway.hostname ?? "*" }, path, context)];
   for (const [field, value] of Object.entries(ofListener))
     if (value !== undefined)
       context.report(
@@ -136,7 +136,7 @@ function makeEntry(
     gatewayNamespace: place.gatewayNamespace,
     hostname: hostname.toLowerCase(),
     protocol,
-    ...(tls !== undefined && { tls: translateTls(tls, hostname, [...path, "tls"], context) }),
+    ...(tls !== undefined && translateTls(tls, hostname, [...path, "tls"], context)),
     origin: { path },
     ...recorded(merged),
   };

@@ -11,6 +11,7 @@ import { translatePolicies } from "../../translation/policies.ts";
 import { problemOf } from "../../translation/problems/lint.ts";
 import { reportDuplicates } from "../../translation/references.ts";
 import type { BindInput, BindListenerInput, TlsInput } from "../schema/listeners.ts";
+import { type AcmeCertificate, placeholder, translateAcme } from "./acme.ts";
 import { listeningAt } from "./addresses.ts";
 import type { Context, ListenerPlace } from "./context.ts";
 import { inlineEntries } from "./route-backends.ts";
@@ -104,14 +105,36 @@ export function checkProtocol(protocol: Protocol, tls: boolean, path: Path, cont
   if (tls && protocol !== "HTTPS" && protocol !== "TLS")
     context.report([...path, "tls"], { message: `protocol ${protocol} cannot set tls; remove it${INSTEAD[protocol]}` });
   else if (!tls && protocol === "HTTPS")
-    context.report([...path, "protocol"], { message: "protocol HTTPS requires tls; set its cert and key" });
+    context.report([...path, "protocol"], { message: "protocol HTTPS requires tls; set its cert and key, or acme" });
 }
 
 /**
- * The certificate files of a listener, read and tried now: a handshake must not be the first to find a mistake. What the
- * listener does not say is as in `frontendPolicies.tls`.
+ * The certificates of a listener, read and tried now: a handshake must not be the first to find a mistake. What the listener does
+ * not say is as in `frontendPolicies.tls`.
  */
-export function translateTls(input: TlsInput, hostname: string, path: Path, context: Context): TlsServer {
+export function translateTls(
+  input: TlsInput,
+  hostname: string,
+  path: Path,
+  context: Context,
+): Pick<Listener, "tls" | "acme"> {
+  const acme = input.acme && translateAcme(input.acme, hostname, [...path, "acme"], context);
+  for (const field of ["cert", "key", "ocspStaple", "otherCertificates"] as const)
+    if (input.acme !== undefined && input[field] !== undefined)
+      context.report([...path, field], { message: "cannot be set with acme, which gets the certificate; remove it" });
+  if (input.acme !== undefined && input.mode === "dynamicCa")
+    context.report([...path, "mode"], { message: "cannot be dynamicCa with acme; remove one of them" });
+  const tls = serverTls(input, acme, hostname, path, context);
+  return { tls, ...(acme !== undefined && { acme: acme.managed }) };
+}
+
+function serverTls(
+  input: TlsInput,
+  acme: AcmeCertificate | undefined,
+  hostname: string,
+  path: Path,
+  context: Context,
+): TlsServer {
   const {
     minTLSVersion = input.minTlsVersion ?? context.tls.minVersion,
     maxTLSVersion = input.maxTlsVersion ?? context.tls.maxVersion,
@@ -119,8 +142,12 @@ export function translateTls(input: TlsInput, hostname: string, path: Path, cont
     keyExchangeGroups = context.tls.keyExchangeGroups,
   } = input;
   const version = (text: string | undefined) => (text === "TLS_V1_3" ? "TLSv1.3" : "TLSv1.2");
-  const cert = context.sources.readFile([...path, "cert"], input.cert);
-  const key = context.sources.readFile([...path, "key"], input.key);
+  const read = (field: "cert" | "key"): string | undefined => {
+    const file = input[field];
+    if (file === undefined || input.acme !== undefined) return acme?.pair?.[field];
+    return context.sources.readFile([...path, field], file);
+  };
+  const [cert, key] = [read("cert"), read("key")];
   const stapleOf = (place: Path, file: string | undefined): { ocspStaple?: string } => {
     const response = file === undefined ? undefined : context.sources.readBytes([...place, "ocspStaple"], file);
     return response === undefined ? {} : { ocspStaple: response.toString("base64") };
@@ -143,7 +170,8 @@ export function translateTls(input: TlsInput, hostname: string, path: Path, cont
     ...(cipherSuites !== undefined && { cipherSuites }),
     ...(keyExchangeGroups !== undefined && { keyExchangeGroups }),
     ...(context.tls.alpn !== undefined && { alpn: context.tls.alpn }),
-    ...(input.mode === "dynamicCa" && { dynamicCa: context.leafCaching }),
+    ...(input.mode === "dynamicCa" && input.acme === undefined && { dynamicCa: context.leafCaching }),
+    ...(acme !== undefined && acme.pair === undefined && { pending: acme.pending }),
   };
   if (input.mode === "dynamicCa" && input.root !== undefined)
     context.report([...path, "root"], {
@@ -163,6 +191,12 @@ export function translateTls(input: TlsInput, hostname: string, path: Path, cont
       message: "needs root, the CAs by which client certificates are verified",
     });
   if (others.some((other) => other.cert === "" || other.key === "")) return tls;
+  if (acme !== undefined) {
+    // The other settings are tried with any certificate.
+    const problem = checkTlsServer({ ...tls, ...(acme.pair ?? placeholder()) });
+    if (problem !== undefined) context.report([...path, ...locate(problem)], { message: withFile(problem, input) });
+    return tls;
+  }
   if (cert === undefined || key === undefined || (input.root !== undefined && clientCa === undefined)) return tls;
   const problem = checkTlsServer(tls);
   if (problem !== undefined) {
@@ -243,9 +277,7 @@ function translateListener(
     hostname: input.hostname.toLowerCase(),
     protocol,
     origin: { path },
-    ...(input.tls !== undefined && {
-      tls: translateTls(input.tls, input.hostname, [...path, "tls"], context),
-    }),
+    ...(input.tls !== undefined && translateTls(input.tls, input.hostname, [...path, "tls"], context)),
     ...recorded(mergeLevels(targeted.gateway, own)),
     routes: translated,
     tcpRoutes: translatedTcp,

@@ -21,6 +21,7 @@ import type { Resources } from "../../translation/resources/store.ts";
 import type { TracingInput } from "../../translation/schema/telemetry.ts";
 import type { InputReader } from "../parse/inputs.ts";
 import type { ConfigFile } from "../schema/config.ts";
+import { adviseOnAcme } from "./acme.ts";
 import { ClaimedAddresses } from "./addresses.ts";
 import type { Context } from "./context.ts";
 import { findCycles } from "./cycles.ts";
@@ -217,5 +218,6 @@ function translateBinds(
     if (config.gateways[name]?.port !== undefined || !hasPort(bind)) claimed.claim(bind, `gateways.${name}`, path);
     binds.push(bind);
   }
+  adviseOnAcme(binds, context.report);
   return binds;
 }

@@ -200,7 +200,7 @@ function accept(
     Exchange,
     "bind" | "deadlines" | "downstream" | "grpc" | "request" | "requestId" | "services" | "trace"
   >,
-): undefined {
+): undefined | Promise<undefined | LocalReply> {
   const { request, downstream, bind, services } = exchange;
   const { method } = request;
   exchange.trace?.requestSnapshot("initial request");
@@ -215,7 +215,8 @@ function accept(
   if (downstream.hasUnderscore || ownFields.hasUnderscore) dropImitations(request.headers, ownFields);
   bind.forwarding.apply(request, downstream, exchange.requestId);
   // gRPC calls are always POST.
-  if (method !== "POST" || !isGrpc(request.headers)) return;
+  if (method !== "POST" || !isGrpc(request.headers)) return bind.challenges?.answerHttp(method, request.path);
   exchange.grpc = "sent";
   exchange.deadlines.startGrpc();
+  return undefined;
 }

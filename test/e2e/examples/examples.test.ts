@@ -21,10 +21,12 @@ const FOLDER = `${appRoot}/examples`;
 const OK = 1;
 /** Not run here: the default configuration, examples with two ports or without HTTP, and those whose servers other tests start. */
 const KNOWN_SILENT = [
+  "acme.yaml",
   "addresses.yaml",
   "default.yaml",
   "gateways.yaml",
   "opentelemetry.yaml",
+  "recipes/acme.yaml",
   "recipes/grpc.yaml",
   "recipes/mtls.yaml",
   "recipes/tls-passthrough.yaml",
