@@ -42,6 +42,7 @@ const run = defineCommand({
     file: FILE,
     config: CONFIG,
     "validate-only": { type: "switch", summary: "Validate the configuration, then exit" },
+    strict: { type: "switch", summary: "Treat warnings as errors, at the start and for reloads" },
     "take-over": {
       type: "switch",
       summary:
@@ -53,6 +54,7 @@ const run = defineCommand({
   examples: [
     { does: "Run a gateway on a file", run: "-f gateway.yaml" },
     { does: "Run it on a file and a folder of files", run: "-f gateway.yaml -f conf.d" },
+    { does: "Run only a configuration without warnings", run: "-f gateway.yaml --strict" },
     { does: "Upgrade a running gateway without a gap", run: "--take-over -f gateway.yaml" },
     { does: "Validate only", run: "-f gateway.yaml --validate-only" },
   ],
@@ -81,11 +83,14 @@ const run = defineCommand({
 function argumentsOf({
   file,
   config,
+  strict,
 }: {
   readonly file: readonly string[];
   readonly config: string | undefined;
+  readonly strict: boolean;
 }): string[] {
-  return ["run", ...file.flatMap((each) => ["--file", each]), ...(config === undefined ? [] : ["--config", config])];
+  const source = config === undefined ? file.flatMap((each) => ["--file", each]) : ["--config", config];
+  return ["run", ...source, ...(strict ? ["--strict"] : [])];
 }
 
 const check = defineCommand({
