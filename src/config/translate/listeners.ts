@@ -11,7 +11,7 @@ import { translatePolicies } from "../../translation/policies.ts";
 import { problemOf } from "../../translation/problems/lint.ts";
 import { reportDuplicates } from "../../translation/references.ts";
 import type { BindInput, BindListenerInput, TlsInput } from "../schema/listeners.ts";
-import { type AcmeCertificate, placeholder, translateAcme } from "./acme.ts";
+import { type AcmeCertificate, checkBesideCertificate, translateAcme } from "./acme.ts";
 import { listeningAt } from "./addresses.ts";
 import type { Context, ListenerPlace } from "./context.ts";
 import { inlineEntries } from "./route-backends.ts";
@@ -192,8 +192,7 @@ function serverTls(
     });
   if (others.some((other) => other.cert === "" || other.key === "")) return tls;
   if (acme !== undefined) {
-    // The other settings are tried with any certificate.
-    const problem = checkTlsServer({ ...tls, ...(acme.pair ?? placeholder()) });
+    const problem = checkBesideCertificate(tls);
     if (problem !== undefined) context.report([...path, ...locate(problem)], { message: withFile(problem, input) });
     return tls;
   }
