@@ -42,6 +42,7 @@ const run = defineCommand({
     file: FILE,
     config: CONFIG,
     "validate-only": { type: "switch", summary: "Validate the configuration, then exit" },
+    strict: { type: "switch", summary: "Treat warnings as errors, at the start and for reloads" },
     "take-over": {
       type: "switch",
       summary:
@@ -53,6 +54,7 @@ const run = defineCommand({
   examples: [
     { does: "Run a gateway on a file", run: "-f gateway.yaml" },
     { does: "Run it on a file and a folder of files", run: "-f gateway.yaml -f conf.d" },
+    { does: "Run only a configuration without warnings", run: "-f gateway.yaml --strict" },
     { does: "Upgrade a running gateway without a gap", run: "--take-over -f gateway.yaml" },
     { does: "Validate only", run: "-f gateway.yaml --validate-only" },
   ],
@@ -81,11 +83,14 @@ const run = defineCommand({
 function argumentsOf({
   file,
   config,
+  strict,
 }: {
   readonly file: readonly string[];
   readonly config: string | undefined;
+  readonly strict: boolean;
 }): string[] {
-  return ["run", ...file.flatMap((each) => ["--file", each]), ...(config === undefined ? [] : ["--config", config])];
+  const source = config === undefined ? file.flatMap((each) => ["--file", each]) : ["--config", config];
+  return ["run", ...source, ...(strict ? ["--strict"] : [])];
 }
 
 const check = defineCommand({
@@ -267,6 +272,36 @@ const quickstart = defineCommand({
   },
 });
 
+const init = defineCommand({
+  name: "init",
+  summary: "Write the files to run a gateway: a unit, a Compose file, Kubernetes objects, or a dashboard with alerts",
+  description: [
+    "systemd: a unit and a configuration. compose: a Compose file and a configuration. kubernetes: CRDs, the controller and an example. grafana: a dashboard, and alert rules for Prometheus.",
+    "Writes nothing if one of the files is there already, and prints what to do next.",
+  ],
+  argument: { name: "kind", required: true, summary: "systemd, compose, kubernetes or grafana" },
+  options: {
+    to: {
+      type: "text",
+      value: "folder",
+      default: ".",
+      completes: "file",
+      summary: "Folder to write to (default: this one)",
+    },
+    force: { type: "switch", summary: "Overwrite files" },
+  },
+  examples: [
+    { does: "A unit for systemd, in a folder of its own", run: "init systemd --to unit" },
+    { does: "A dashboard and alerts", run: "init grafana --to observability" },
+  ],
+  async run({ argument = "", options: { to, force } }, { stdout }) {
+    const { init, isKit, KITS } = await import("./init.ts");
+    if (!isKit(argument)) throw usage(`init ${argument}: no such kind`, `one of ${KITS.join(", ")}`);
+    await write(stdout, init(argument, to, force));
+    return 0;
+  },
+});
+
 const controller = defineCommand({
   name: "controller",
   summary: "Run the Kubernetes controller: Gateway API objects in, running proxies out",
@@ -328,7 +363,7 @@ const healthcheck = defineCommand({
   },
 });
 
-const own: readonly Command[] = [run, check, explain, oneshot, migrate, quickstart, healthcheck, controller];
+const own: readonly Command[] = [run, check, explain, oneshot, migrate, quickstart, init, healthcheck, controller];
 
 /** `tracegate` with all its commands. */
 export const tracegate: Program = {

@@ -15,7 +15,7 @@ import type { Locate } from "../base/origin.ts";
 import type { OwnSockets } from "../base/own-sockets.ts";
 import { CliError } from "../cli/runner/errors.ts";
 import { type ConfigSource, rereadable } from "../config/load.ts";
-import { loadConfigAside, loadWithResources } from "../config/load-thread.ts";
+import { loadConfigAside, loadWithResources, strictLoad } from "../config/load-thread.ts";
 import type { Settings } from "../config/settings.ts";
 import { formatBindAddresses } from "../ir/bind-addresses.ts";
 import { callersOf } from "../ir/callers-of.ts";
@@ -47,6 +47,17 @@ import { memoryLimit, openFilesWarning, rehearsalSettings, supervisorSettings } 
 const MIN_EXPORT_MS = 1000;
 /** Milliseconds for a slow reader of the log to read the last lines. */
 const LOG_FLUSH_MS = 1000;
+
+export interface GatewayOptions {
+  /** Default: a new store. */
+  readonly resources?: ResourceStore;
+  /** Worker threads that were started early. */
+  readonly threads?: WorkerThreads | undefined;
+  /** Listening sockets that are used instead of new ones. Default: none. */
+  readonly inherited?: InheritedSockets;
+  /** A configuration with warnings is rejected, at the start and by reloads. Default false. */
+  readonly strict?: boolean;
+}
 
 /** The configuration cannot be used; the message holds every problem, ready to be printed. */
 export class StartError extends CliError {
@@ -96,8 +107,7 @@ export class Gateway {
     loaded: Loaded,
     resources: ResourceStore,
     log: GatewayLog,
-    threads: WorkerThreads,
-    inherited: InheritedSockets,
+    { threads = new WorkerThreads(0), inherited = new InheritedSockets(), strict = false }: GatewayOptions,
     onStopped: () => void,
   ) {
     this.#inherited = inherited;
@@ -131,7 +141,7 @@ export class Gateway {
     resources.egress = egress;
     this.#follower =
       xds === undefined
-        ? new ConfigFollower(source, env, resources, loaded, host, this.#log)
+        ? new ConfigFollower(source, env, resources, loaded, host, this.#log, strict)
         : new StreamFollower(
             xds,
             loaded,
@@ -178,25 +188,24 @@ export class Gateway {
 
   /**
    * Starts everything; resolves when traffic is served, or, with a controller, when it waits for the first state. Rejects with
-   * StartError when the configuration or a port is unusable. `onStopped` is called once the gateway has shut down. `threads` are
-   * worker threads that were started early, `inherited` listening sockets that are used instead of new ones.
+   * StartError when the configuration or a port is unusable. `onStopped` is called once the gateway has shut down.
    */
   static async start(
     source: ConfigSource,
     env: Readonly<Record<string, string | undefined>>,
     makeLog: (settings: Settings) => GatewayLog,
     onStopped: () => void,
-    resources = ResourceStore.ofFile(),
-    threads = new WorkerThreads(0),
-    inherited = new InheritedSockets(),
+    options: GatewayOptions = {},
   ): Promise<Gateway> {
+    const { resources = ResourceStore.ofFile(), strict = false } = options;
     const again = rereadable(source);
-    const loaded = await loadWithResources(
+    const read = await loadWithResources(
       async (known) => resources.obeying(await loadConfigAside(again, env, known)),
       resources,
     );
+    const loaded = strict ? strictLoad(read) : read;
     if (!loaded.ok) throw new StartError(formatDiagnostics(loaded.diagnostics));
-    const gateway = new Gateway(again, env, loaded, resources, makeLog(loaded.config), threads, inherited, onStopped);
+    const gateway = new Gateway(again, env, loaded, resources, makeLog(loaded.config), options, onStopped);
     try {
       await gateway.#start();
     } catch (error) {

@@ -3,18 +3,17 @@ import { existsSync } from "node:fs";
 import { createServer, type Server } from "node:http";
 import { appRoot } from "../base/app-root.ts";
 import { messageOf } from "../base/errors.ts";
-import type { InheritedSockets } from "../base/inherited-sockets.ts";
 import { formatLine, type Logger, LogOutput } from "../base/log.ts";
 import { parseLogFilter } from "../base/log-filter.ts";
 import { type Context, write } from "../cli/runner/context.ts";
-import { checkConfig } from "../config/check.ts";
+import { checkConfig, strictReport } from "../config/check.ts";
 import type { ConfigSource } from "../config/load.ts";
 import type { Settings } from "../config/settings.ts";
 import type { AccessFormat } from "../telemetry/settings.ts";
 import type { WorkerThreads } from "../worker/worker-threads.ts";
 import { renderReport } from "./check-report.ts";
 import { createDefaultConfig, defaultConfigPath } from "./default-config.ts";
-import { Gateway, StartError } from "./gateway.ts";
+import { Gateway, type GatewayOptions, StartError } from "./gateway.ts";
 import type { HarmlessSignals } from "./harmless-signals.ts";
 import { LogFile } from "./log-file.ts";
 import { type GatewayLog, LogSink } from "./log-sink.ts";
@@ -35,6 +34,8 @@ const FORMATS: readonly AccessFormat[] = ["text", "json", "combined", "common"];
 interface NamedConfig {
   readonly file: readonly string[];
   readonly config: string | undefined;
+  /** Warnings are errors, at the start and for reloads. */
+  readonly strict: boolean;
 }
 
 /** Validates a configuration as a start would. Resolves with the exit code: 0 valid, 1 not. */
@@ -45,7 +46,8 @@ export async function validateOnly(named: NamedConfig, { env, stdout, stderr }: 
     await write(stdout, "No local configuration\nConfiguration is valid!\n");
     return 0;
   }
-  const { report } = await checkConfig(source, env);
+  const checked = await checkConfig(source, env);
+  const report = named.strict ? strictReport(checked.report) : checked.report;
   await write(stderr, renderReport(report));
   if (report.ok) await write(stdout, "Configuration is valid!\n");
   return report.ok ? 0 : 1;
@@ -69,7 +71,11 @@ export async function runGateway(
   };
   const inherited = inheritedSockets(process.env);
   try {
-    const { stopped } = await start(sourceOf(named), signals, introduce, supervised, threads, inherited);
+    const { stopped } = await start(sourceOf(named), signals, introduce, supervised, {
+      threads,
+      inherited,
+      strict: named.strict,
+    });
     return stopped;
   } catch (error) {
     if (inherited.takesOver) await tellPredecessor({ type: "failed", problem: messageOf(error) });
@@ -83,9 +89,9 @@ async function start(
   signals: HarmlessSignals,
   introduce: (log: Logger) => void = () => {},
   supervised = false,
-  threads?: WorkerThreads,
-  inherited?: InheritedSockets,
+  options: GatewayOptions = {},
 ): Promise<{ readonly gateway: Gateway; readonly stopped: Promise<number> }> {
+  const { inherited } = options;
   const { promise: stopped, resolve } = Promise.withResolvers<number>();
   let gateway: Gateway | undefined;
   let manager: ServiceManager | undefined;
@@ -131,7 +137,7 @@ async function start(
     if (manager === undefined) resolve(0);
     else void manager.sent.then(() => resolve(0));
   };
-  gateway = await Gateway.start(source, process.env, log, onStopped, undefined, threads, inherited);
+  gateway = await Gateway.start(source, process.env, log, onStopped, options);
   if (supervised) reportReady();
   const running = gateway;
   running.onAttempt = () => manager?.changed(statusOf(running));
