@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { Worker } from "node:worker_threads";
 import { moduleUrl } from "../base/app-root.ts";
 import { type PackedIr, type PackedParts, packIr } from "../ir/packed-ir.ts";
+import { strictly } from "../translation/problems/diagnostics.ts";
 import { NO_RESOURCES, type ResourceStore, type Resources } from "../translation/resources/store.ts";
 import { type ConfigSource, type LoadResult, loadConfig } from "./load.ts";
 import { InputReader } from "./parse/inputs.ts";
@@ -60,6 +61,14 @@ export async function loadConfigAside(
   } finally {
     await worker.terminate();
   }
+}
+
+/** A configuration with warnings is not valid, as `--strict` wants it. */
+export function strictLoad(loaded: PackedLoad): PackedLoad {
+  if (!loaded.ok) return loaded;
+  const { warnings, inputs, urls } = loaded;
+  const warned = warnings.some(({ severity }) => severity === "warning");
+  return warned ? { ok: false, diagnostics: strictly(warnings), inputs, urls } : loaded;
 }
 
 export function packLoaded(loaded: LoadResult, previous?: PackedParts): PackedLoad {

@@ -4,7 +4,7 @@ import type { Locate } from "../base/origin.ts";
 import { badChange } from "../cli/commands/proxy/impact.ts";
 import { type Context, write, writeJson } from "../cli/runner/context.ts";
 import { CliError } from "../cli/runner/errors.ts";
-import { type CheckReport, checkConfig } from "../config/check.ts";
+import { checkConfig, strictReport } from "../config/check.ts";
 import { type ConfigSource, type LoadResult, locating, rereadable, textsOf } from "../config/load.ts";
 import { InputReader, readText } from "../config/parse/inputs.ts";
 import { type Impact, impactOf } from "../impact/impact.ts";
@@ -64,7 +64,7 @@ export async function check(
   const file = rereadable(source);
   const checked = await checkConfig(file, context.env, { offline });
   const { loaded } = checked;
-  const report = strict ? strictly(checked.report) : checked.report;
+  const report = strict ? strictReport(checked.report) : checked.report;
   if (impact !== undefined && report.ok && loaded.ok) {
     const { samples, before } = impact;
     const found =
@@ -73,7 +73,7 @@ export async function check(
         : await impactOn(samples, before, { loaded, locate: locating(file, context.env) }, context);
     const diagnostics = [...report.diagnostics, ...found.diagnostics];
     const plain = { ...report, diagnostics };
-    const whole = strict ? strictly(plain) : plain;
+    const whole = strict ? strictReport(plain) : plain;
     const ok = whole.ok && !changesIn(found.impact, impact.failOn);
     if (output === "json") await writeJson(context, { ...whole, ok, impact: found.impact });
     else await print(`${RENDER[output](whole)}${impactText(found.impact)}`);
@@ -109,14 +109,6 @@ export async function check(
 
 /** How a report without results of cases is printed; JUnit's XML has no place for problems of a configuration. */
 const RENDER = { text: renderReport, junit: renderReport, github: annotations } as const;
-
-/** The report with warnings as errors. */
-function strictly(report: CheckReport): CheckReport {
-  const diagnostics = report.diagnostics.map(
-    (each): Diagnostic => (each.severity === "warning" ? { ...each, severity: "error" } : each),
-  );
-  return { ...report, ok: !diagnostics.some(({ severity }) => severity === "error"), diagnostics };
-}
 
 /** With the places in the configuration of what decided. */
 function inConfiguration(verdict: Verdict, locate: Locate): Verdict {

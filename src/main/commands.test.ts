@@ -112,6 +112,7 @@ test("completion offers commands, and the options of a gateway", async () => {
     "oneshot",
     "migrate",
     "quickstart",
+    "init",
     "healthcheck",
     "controller",
     "convert",

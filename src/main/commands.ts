@@ -43,16 +43,35 @@ const run = defineCommand({
     file: FILE,
     config: CONFIG,
     "validate-only": { type: "switch", summary: "Validate the configuration, then exit" },
+    strict: { type: "switch", summary: "Treat warnings as errors, at the start and for reloads" },
+    "take-over": {
+      type: "switch",
+      summary:
+        "Have the gateway that runs start this one in its place, without a gap, then drain; end when this one serves",
+    },
+    pid: { type: "text", value: "process", summary: "For --take-over, if several gateways run" },
     supervised: { type: "switch", hidden: true, summary: "Stop when the parent process ends" },
   },
   examples: [
     { does: "Run a gateway on a file", run: "-f gateway.yaml" },
     { does: "Run it on a file and a folder of files", run: "-f gateway.yaml -f conf.d" },
+    { does: "Run only a configuration without warnings", run: "-f gateway.yaml --strict" },
+    { does: "Upgrade a running gateway without a gap", run: "--take-over -f gateway.yaml" },
     { does: "Validate only", run: "-f gateway.yaml --validate-only" },
   ],
   async run({ options }, context) {
     onlyOneSource(options);
     if (options["validate-only"]) return (await import("./run.ts")).validateOnly(options, context);
+    if (options["take-over"]) {
+      if (options.file.some(isReadOnce))
+        throw usage(
+          "--take-over leaves standard input to nobody",
+          "write the configuration to a file, or pass it with -c",
+        );
+      const { takeOver } = await import("./take-over/launcher.ts");
+      return takeOver(argumentsOf(options), options.pid, context);
+    }
+    if (options.pid !== undefined) throw usage("--pid is for --take-over", "tracegate --take-over --pid PID -f FILE");
     const signals = new HarmlessSignals();
     const { startWorkersEarly } = await import("./early-workers.ts");
     const threads = startWorkersEarly({ files: options.file, config: options.config }, context.env);
@@ -60,6 +79,20 @@ const run = defineCommand({
     return runGateway(options, options.supervised, threads, signals);
   },
 });
+
+/** The arguments of a new process that takes over: what was given, apart from the options of the command that starts it. */
+function argumentsOf({
+  file,
+  config,
+  strict,
+}: {
+  readonly file: readonly string[];
+  readonly config: string | undefined;
+  readonly strict: boolean;
+}): string[] {
+  const source = config === undefined ? file.flatMap((each) => ["--file", each]) : ["--config", config];
+  return ["run", ...source, ...(strict ? ["--strict"] : [])];
+}
 
 const check = defineCommand({
   name: "check",
@@ -240,6 +273,36 @@ const quickstart = defineCommand({
   },
 });
 
+const init = defineCommand({
+  name: "init",
+  summary: "Write the files to run a gateway: a unit, a Compose file, Kubernetes objects, or a dashboard with alerts",
+  description: [
+    "systemd: a unit and a configuration. compose: a Compose file and a configuration. kubernetes: CRDs, the controller and an example. grafana: a dashboard, and alert rules for Prometheus.",
+    "Writes nothing if one of the files is there already, and prints what to do next.",
+  ],
+  argument: { name: "kind", required: true, summary: "systemd, compose, kubernetes or grafana" },
+  options: {
+    to: {
+      type: "text",
+      value: "folder",
+      default: ".",
+      completes: "file",
+      summary: "Folder to write to (default: this one)",
+    },
+    force: { type: "switch", summary: "Overwrite files" },
+  },
+  examples: [
+    { does: "A unit for systemd, in a folder of its own", run: "init systemd --to unit" },
+    { does: "A dashboard and alerts", run: "init grafana --to observability" },
+  ],
+  async run({ argument = "", options: { to, force } }, { stdout }) {
+    const { init, isKit, KITS } = await import("./init.ts");
+    if (!isKit(argument)) throw usage(`init ${argument}: no such kind`, `one of ${KITS.join(", ")}`);
+    await write(stdout, init(argument, to, force));
+    return 0;
+  },
+});
+
 const controller = defineCommand({
   name: "controller",
   summary: "Run the Kubernetes controller: Gateway API objects in, running proxies out",
@@ -301,7 +364,7 @@ const healthcheck = defineCommand({
   },
 });
 
-const own: readonly Command[] = [run, check, explain, oneshot, migrate, quickstart, healthcheck, controller];
+const own: readonly Command[] = [run, check, explain, oneshot, migrate, quickstart, init, healthcheck, controller];
 
 /** `tracegate` with all its commands. */
 export const tracegate: Program = {

@@ -24,7 +24,7 @@ async function follower(t: TestContext, reject: () => void, text = "binds: []\n"
 }
 
 /** The same with files that the test brings. */
-async function follow(t: TestContext, source: ConfigSource, reject: () => void = () => {}) {
+async function follow(t: TestContext, source: ConfigSource, reject: () => void = () => {}, strict = false) {
   t.mock.timers.enable({ apis: ["setTimeout", "setInterval"] });
   const start = await loadConfigAside(source, {});
   assert.ok(start.ok);
@@ -42,7 +42,7 @@ async function follow(t: TestContext, source: ConfigSource, reject: () => void =
     attempted: (): void => {},
   };
   const log = new LogOutput(parseLogFilter("info"), "text", (line) => lines.push(line)).logger("gateway");
-  const made = new ConfigFollower(source, {}, new ResourceStore(ANYWHERE), start, host, log);
+  const made = new ConfigFollower(source, {}, new ResourceStore(ANYWHERE), start, host, log, strict);
   await made.begin();
   t.after(() => made.close());
   return {
@@ -86,6 +86,23 @@ test("the status counts the warnings about the configuration in effect, and list
     false,
     "lines of the file are not part of the status",
   );
+});
+
+test("strict: a changed file with warnings does not take effect", async (t: TestContext) => {
+  const folder = mkdtempSync(join(tmpdir(), "tracegate-follower-"));
+  t.after(() => rmSync(folder, { recursive: true }));
+  const path = join(folder, "gateway.yaml");
+  writeFileSync(path, "binds: []\n");
+  const { follower } = await follow(t, { kind: "files", paths: [path] }, undefined, true);
+  const route = (mode: string): string =>
+    `gateways: { default: { port: 0 } }\nroutes: [{ policies: { apiKey: { ${mode}keys: [{ key: abc }] } }, backends: [{ host: "127.0.0.1:1" }] }]\n`;
+  writeFileSync(path, route(""));
+  assert.equal(await follower.reload(), false);
+  const { generation, lastError } = follower.status;
+  assert.equal(generation, 1);
+  assert.match(lastError?.message ?? "", /error: .*requests without credentials pass.*\[lenient-authentication\]/);
+  writeFileSync(path, route("mode: strict, "));
+  assert.equal(await follower.reload(), true);
 });
 
 test("a configuration rejected for an outside reason is retried after 1, 2, 4 … 30 s, and logged once", async (t: TestContext) => {

@@ -2,17 +2,18 @@
 import { existsSync } from "node:fs";
 import { createServer, type Server } from "node:http";
 import { appRoot } from "../base/app-root.ts";
+import { messageOf } from "../base/errors.ts";
 import { formatLine, type Logger, LogOutput } from "../base/log.ts";
 import { parseLogFilter } from "../base/log-filter.ts";
 import { type Context, write } from "../cli/runner/context.ts";
-import { checkConfig } from "../config/check.ts";
+import { checkConfig, strictReport } from "../config/check.ts";
 import type { ConfigSource } from "../config/load.ts";
 import type { Settings } from "../config/settings.ts";
 import type { AccessFormat } from "../telemetry/settings.ts";
 import type { WorkerThreads } from "../worker/worker-threads.ts";
 import { renderReport } from "./check-report.ts";
 import { createDefaultConfig, defaultConfigPath } from "./default-config.ts";
-import { Gateway, StartError } from "./gateway.ts";
+import { Gateway, type GatewayOptions, StartError } from "./gateway.ts";
 import type { HarmlessSignals } from "./harmless-signals.ts";
 import { LogFile } from "./log-file.ts";
 import { type GatewayLog, LogSink } from "./log-sink.ts";
@@ -20,6 +21,8 @@ import { isNpmScript, onceEach, onParentGone } from "./npm-script.ts";
 import { quickstartText, tgctlCommand } from "./quickstart-text.ts";
 import { ServiceManager } from "./service-manager.ts";
 import { onOrphaned, reportReady } from "./supervised.ts";
+import { TakeOverSocket } from "./take-over/giver.ts";
+import { inheritedSockets, tellPredecessor } from "./take-over/successor.ts";
 
 /** Port of the echo server, to which the quick start's configuration and the examples send requests. */
 const ECHO_PORT = 9099;
@@ -31,6 +34,8 @@ const FORMATS: readonly AccessFormat[] = ["text", "json", "combined", "common"];
 interface NamedConfig {
   readonly file: readonly string[];
   readonly config: string | undefined;
+  /** Warnings are errors, at the start and for reloads. */
+  readonly strict: boolean;
 }
 
 /** Validates a configuration as a start would. Resolves with the exit code: 0 valid, 1 not. */
@@ -41,7 +46,8 @@ export async function validateOnly(named: NamedConfig, { env, stdout, stderr }: 
     await write(stdout, "No local configuration\nConfiguration is valid!\n");
     return 0;
   }
-  const { report } = await checkConfig(source, env);
+  const checked = await checkConfig(source, env);
+  const report = named.strict ? strictReport(checked.report) : checked.report;
   await write(stderr, renderReport(report));
   if (report.ok) await write(stdout, "Configuration is valid!\n");
   return report.ok ? 0 : 1;
@@ -63,8 +69,18 @@ export async function runGateway(
     if (path === undefined) return;
     log.info(created ? "created a configuration" : "no configuration was named, using the default", { file: path });
   };
-  const { stopped } = await start(sourceOf(named), signals, introduce, supervised, threads);
-  return stopped;
+  const inherited = inheritedSockets(process.env);
+  try {
+    const { stopped } = await start(sourceOf(named), signals, introduce, supervised, {
+      threads,
+      inherited,
+      strict: named.strict,
+    });
+    return stopped;
+  } catch (error) {
+    if (inherited.takesOver) await tellPredecessor({ type: "failed", problem: messageOf(error) });
+    throw error;
+  }
 }
 
 /** `introduce` writes the first lines of the log. `stopped` resolves with the exit code once the gateway has drained. */
@@ -73,11 +89,13 @@ async function start(
   signals: HarmlessSignals,
   introduce: (log: Logger) => void = () => {},
   supervised = false,
-  threads?: WorkerThreads,
+  options: GatewayOptions = {},
 ): Promise<{ readonly gateway: Gateway; readonly stopped: Promise<number> }> {
+  const { inherited } = options;
   const { promise: stopped, resolve } = Promise.withResolvers<number>();
   let gateway: Gateway | undefined;
   let manager: ServiceManager | undefined;
+  let takeOvers: TakeOverSocket | undefined;
   // Handlers are installed before the start: a signal that arrives with the first requests must drain them. Until the gateway
   // runs there is nothing to drain.
   const stop = (exitCode: number): void => {
@@ -100,8 +118,10 @@ async function start(
   signals.onTerminalClosed = () => stop(129);
   signals.onReload = () => void reload(gateway, manager);
   if (supervised) onOrphaned(() => stop(143));
+  let gatewayLog: LogOutput | undefined;
   const log = (settings: Settings): GatewayLog => {
     const made = makeLog(settings);
+    gatewayLog = made.output;
     introduce(made.output.logger("gateway"));
     signals.onReopen = () => {
       made.file?.reopen();
@@ -113,15 +133,29 @@ async function start(
     return made;
   };
   const onStopped = (): void => {
+    takeOvers?.close();
     if (manager === undefined) resolve(0);
     else void manager.sent.then(() => resolve(0));
   };
-  gateway = await Gateway.start(source, process.env, log, onStopped, undefined, threads);
+  gateway = await Gateway.start(source, process.env, log, onStopped, options);
   if (supervised) reportReady();
   const running = gateway;
   running.onAttempt = () => manager?.changed(statusOf(running));
-  void running.ready.then(() => {
-    if (!running.draining) manager?.ready(statusOf(running));
+  void running.ready.then(async () => {
+    if (running.draining) return;
+    const takesOver = inherited?.takesOver === true;
+    manager?.ready(statusOf(running), takesOver);
+    // systemd must know the new main process before the former one ends.
+    await manager?.sent;
+    if (takesOver) await tellPredecessor({ type: "serving" });
+    if (inherited === undefined || supervised) return;
+    const log = gatewayLog?.logger("gateway");
+    if (log === undefined) return;
+    takeOvers = await TakeOverSocket.open(running, log, process.env, () => {
+      manager?.retire();
+      manager = undefined;
+      void running.handOver();
+    });
   });
   return { gateway, stopped };
 }

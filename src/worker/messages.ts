@@ -4,12 +4,14 @@
  * agree on at request speed (armed watches, token buckets) is in shared memory instead, because a message waits until the
  * receiving thread's event loop is free.
  */
+import type { InheritedSocket } from "../base/inherited-sockets.ts";
 import type { LogFormat } from "../base/log.ts";
 import type { PackedIr } from "../ir/packed-ir.ts";
 import type { EgressOptions } from "../net/egress.ts";
 import type { Ports } from "../proxy/data-plane.ts";
 import type { OverloadLimits } from "../proxy/overload/overload.ts";
 import type { DrainStep } from "../proxy/ports/drain.ts";
+import type { Sharing } from "../proxy/ports/sharing.ts";
 import type { ExpressionLimits } from "../proxy/services/expression-shares.ts";
 import type { SeriesNotice } from "../telemetry/metrics.ts";
 import type { Chunk } from "../telemetry/otlp/messages.ts";
@@ -97,7 +99,7 @@ export interface WorkerOptions {
 /** The commands of a worker, each with its arguments and, if it has one, its reply. */
 interface Commands {
   /** Builds a configuration beside the one in effect. `commit` or `abort` follows once all workers have replied. */
-  prepare: { args: { generation: number; configuration: PackedIr; ports: Ports } };
+  prepare: { args: { generation: number; configuration: PackedIr; ports: Ports; inherited: Sharing["inherited"] } };
   /** Swaps to the prepared configuration and drains what only the old one needs. */
   commit: { args: undefined };
   /** Drops the prepared configuration; without one it does nothing. */
@@ -129,6 +131,9 @@ interface Commands {
   checkHealth: { args: undefined };
   /** A result of another worker's active health checks. */
   health: { args: { notice: HealthNotice } };
+  sockets: { args: undefined; reply: readonly InheritedSocket[] };
+  /** See `DataPlane.handOver`. */
+  handOver: { args: undefined };
   /** One step of the drain; resolves when it is done, or after `deadlineMs`. */
   drain: { args: { step: DrainStep; deadlineMs: number } };
   /** Cuts all connections and replies with their number. Also flushes logs and exports: the thread ends after it. */

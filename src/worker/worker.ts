@@ -224,10 +224,11 @@ function main(port: NonNullable<typeof parentPort>, options: WorkerOptions): voi
   const profiles = new Map<number, RunningCpuProfile>();
 
   const commands: Handlers = {
-    prepare: ({ generation, configuration, ports }) =>
+    prepare: ({ generation, configuration, ports, inherited }) =>
       plane.prepare(generation, configuration, ports, {
         reusePort: options.reusePort,
         unixSockets: options.index === 0,
+        inherited,
       }),
     commit: () => plane.commit(),
     abort: () => plane.abort(),
@@ -260,6 +261,8 @@ function main(port: NonNullable<typeof parentPort>, options: WorkerOptions): voi
     checkHealth: () => checks.start(),
     // Does not notify either.
     health: ({ notice }) => endpoints.setHealth(notice),
+    sockets: () => plane.sockets,
+    handOver: () => plane.handOver(),
     drain: ({ step, deadlineMs }) => plane.drain(step, deadlineMs),
     destroy() {
       const connections = plane.destroy();

@@ -37,6 +37,11 @@ export interface RelatedPlace {
   readonly message: string;
 }
 
+/** The problems with warnings as errors, for `--strict`. */
+export function strictly(diagnostics: readonly Diagnostic[]): readonly Diagnostic[] {
+  return diagnostics.map((each) => (each.severity === "warning" ? { ...each, severity: "error" } : each));
+}
+
 /** Most problems to print: more would hide the first ones, which often cause the others. */
 const MAX_SHOWN = 100;
 
