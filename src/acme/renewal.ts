@@ -13,8 +13,9 @@ const MAX_ASK_MS = DAY_MS;
 const DEFAULT_ASK_MS = 6 * 60 * MINUTE_MS;
 /** Certificates that were ordered together are renewed spread over this share of their lifetime. */
 const SPREAD = 0.05;
-/** No certificate is renewed before this share of its lifetime. */
+/** No certificate is renewed before this share of its lifetime, nor after the other one. */
 const SOONEST = 0.01;
+const LATEST = 0.9;
 
 /** When the server wants a certificate to be renewed. Times are milliseconds since 1970. */
 export interface RenewalInfo {
@@ -69,7 +70,7 @@ export function renewAt(
   const lifetime = to - from;
   const byAge = from + lifetime * (2 / 3 + SPREAD * shareOf(name));
   // A server whose times are wrong must neither let the certificate expire nor get one order after the other.
-  return info === undefined ? byAge : Math.max(from + lifetime * SOONEST, Math.min(info.at, to - lifetime * SPREAD));
+  return info === undefined ? byAge : Math.max(from + lifetime * SOONEST, Math.min(info.at, from + lifetime * LATEST));
 }
 
 /** A number from 0 to 1 that is the same for a name in each process. */

@@ -1,5 +1,5 @@
 /** What processes that share a storage need to know of a certificate besides the certificate itself. */
-import { X509Certificate } from "node:crypto";
+import { createPrivateKey, X509Certificate } from "node:crypto";
 import { isObject, jsonOf } from "../base/fields.ts";
 import { readCertificate } from "../tls/certificate-list.ts";
 import { certificateFile, stateFile } from "./layout.ts";
@@ -49,6 +49,8 @@ export async function writeCertificate(
   { cert, key }: { readonly cert: string; readonly key: string },
 ): Promise<void> {
   const leaf = new X509Certificate(cert);
+  if (!leaf.checkPrivateKey(createPrivateKey(key)))
+    throw new Error("the server has issued a certificate for another key");
   if (leaf.checkHost(name.replace(/^\*\./, "any.")) === undefined)
     throw new Error(`the server has issued a certificate that is not for ${name}`);
   await writePrivate(certificateFile(settings, name), `${key.trim()}\n${cert.trim()}\n`);

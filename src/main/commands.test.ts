@@ -112,8 +112,10 @@ test("completion offers commands, and the options of a gateway", async () => {
     "oneshot",
     "migrate",
     "quickstart",
+    "init",
     "healthcheck",
     "controller",
+    "convert",
     "help",
     "completion",
   ];

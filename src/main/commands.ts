@@ -1,3 +1,4 @@
+import { convertGroup } from "../cli/commands/convert.ts";
 import { EXPLAIN_OPTIONS, EXPLAIN_REST } from "../cli/explain/words.ts";
 import { completionCommand, helpCommand } from "../cli/runner/builtin.ts";
 import { write } from "../cli/runner/context.ts";
@@ -272,6 +273,36 @@ const quickstart = defineCommand({
   },
 });
 
+const init = defineCommand({
+  name: "init",
+  summary: "Write the files to run a gateway: a unit, a Compose file, Kubernetes objects, or a dashboard with alerts",
+  description: [
+    "systemd: a unit and a configuration. compose: a Compose file and a configuration. kubernetes: CRDs, the controller and an example. grafana: a dashboard, and alert rules for Prometheus.",
+    "Writes nothing if one of the files is there already, and prints what to do next.",
+  ],
+  argument: { name: "kind", required: true, summary: "systemd, compose, kubernetes or grafana" },
+  options: {
+    to: {
+      type: "text",
+      value: "folder",
+      default: ".",
+      completes: "file",
+      summary: "Folder to write to (default: this one)",
+    },
+    force: { type: "switch", summary: "Overwrite files" },
+  },
+  examples: [
+    { does: "A unit for systemd, in a folder of its own", run: "init systemd --to unit" },
+    { does: "A dashboard and alerts", run: "init grafana --to observability" },
+  ],
+  async run({ argument = "", options: { to, force } }, { stdout }) {
+    const { init, isKit, KITS } = await import("./init.ts");
+    if (!isKit(argument)) throw usage(`init ${argument}: no such kind`, `one of ${KITS.join(", ")}`);
+    await write(stdout, init(argument, to, force));
+    return 0;
+  },
+});
+
 const controller = defineCommand({
   name: "controller",
   summary: "Run the Kubernetes controller: Gateway API objects in, running proxies out",
@@ -333,7 +364,7 @@ const healthcheck = defineCommand({
   },
 });
 
-const own: readonly Command[] = [run, check, explain, oneshot, migrate, quickstart, healthcheck, controller];
+const own: readonly Command[] = [run, check, explain, oneshot, migrate, quickstart, init, healthcheck, controller];
 
 /** `tracegate` with all its commands. */
 export const tracegate: Program = {
@@ -342,9 +373,10 @@ export const tracegate: Program = {
   description: ["Watch a request: tgctl proxy trace --local"],
   commands: [
     ...own,
+    convertGroup,
     helpCommand(
       () => tracegate,
-      own.map(({ name }) => name),
+      [...own, convertGroup].map(({ name }) => name),
       "check",
     ),
     completionCommand("tracegate"),

@@ -55,7 +55,7 @@ export async function soakTakeOver(rounds: number): Promise<boolean> {
       // In the middle of the load.
       while (counts.left > REQUESTS * 0.9) await delay(5);
       const start = performance.now();
-      const outcome = await takeOver(gateway, runtime);
+      const outcome = await takeOver(gateway, { XDG_RUNTIME_DIR: runtime });
       const took = performance.now() - start;
       const answeredBy = counts.answered;
       if ("failure" in outcome) throw new Error(outcome.failure);

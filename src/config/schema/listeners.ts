@@ -191,6 +191,24 @@ const listeningAt = {
     ),
 };
 
+/** How connections reach a bind or gateway. */
+const reachedBy = {
+  tunnelProtocol: z
+    .enum(["direct", "proxy", "connect"])
+    .default("direct")
+    .describe(
+      "How connections arrive. `proxy`: with a PROXY header, see `frontendPolicies.proxyProtocol`. `connect`: in tunnels, as " +
+        "with `frontendPolicies.connect.mode: tunnel`.",
+    ),
+  mode: z
+    .enum(["standard", "internal"])
+    .default("standard")
+    .describe(
+      "`internal`: opens no socket and serves the connections of tunnels to this port, or without `port` to every port that " +
+        "has no bind.",
+    ),
+};
+
 const protocol = z.enum(["HTTP", "HTTPS", "TCP", "TLS", "UDP"]);
 
 const gatewayListener = z
@@ -211,7 +229,9 @@ export const gateway = z
   .strictObject({
     port: port
       .optional()
-      .describe("TCP or UDP port. 0 lets the system choose one. Required unless every `address` is `unix:`."),
+      .describe(
+        "TCP or UDP port. 0 lets the system choose one. Required unless `mode` is `internal` or every `address` is `unix:`.",
+      ),
     ...listeningAt,
     hostname: hostname.optional().describe("The hosts that it serves. Default: all."),
     protocol: protocol.optional().describe("Default: HTTPS with `tls`, otherwise HTTP."),
@@ -223,7 +243,10 @@ export const gateway = z
     listeners: z
       .array(gatewayListener)
       .optional()
-      .describe("Several listeners on this port. With it, only `port`, `address` and `socketMode` may be set here."),
+      .describe(
+        "Several listeners on this port. With it, only `port`, `address`, `socketMode`, `tunnelProtocol` and `mode` may be set here.",
+      ),
+    ...reachedBy,
     ...gatewayPolicies.shape,
   })
   .meta({ id: "Gateway", description: "A port that routes attach to." });
@@ -262,20 +285,7 @@ export const bind = z
       ),
     ...listeningAt,
     listeners: z.array(bindListener).describe("The listener is selected by the host of the request, or by SNI."),
-    tunnelProtocol: z
-      .enum(["direct", "proxy", "connect"])
-      .default("direct")
-      .describe(
-        "How connections arrive. `proxy`: with a PROXY header, see `frontendPolicies.proxyProtocol`. `connect`: in tunnels, as " +
-          "with `frontendPolicies.connect.mode: tunnel`.",
-      ),
-    mode: z
-      .enum(["standard", "internal"])
-      .default("standard")
-      .describe(
-        "`internal`: opens no socket and serves the connections of tunnels to this port, or without `port` to every port that " +
-          "has no bind.",
-      ),
+    ...reachedBy,
   })
   .meta({ id: "Bind", description: "A port with its listeners." });
 

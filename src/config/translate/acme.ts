@@ -1,4 +1,3 @@
-import { createPrivateKey } from "node:crypto";
 import { accessSync, constants } from "node:fs";
 import { dirname } from "node:path";
 import { certificateFile } from "../../acme/layout.ts";
@@ -7,7 +6,8 @@ import { codeOf } from "../../base/errors.ts";
 import type { Path } from "../../base/paths.ts";
 import type { Bind } from "../../ir/ir.ts";
 import { readCertificate } from "../../tls/certificate-list.ts";
-import type { CertificateAndKey, PendingCertificate } from "../../tls/tls-settings.ts";
+import { checkTlsServer, type TlsProblem } from "../../tls/tls-check.ts";
+import type { CertificateAndKey, PendingCertificate, TlsServer } from "../../tls/tls-settings.ts";
 import { makeSelfSigned } from "../../tls/x509/self-signed.ts";
 import { lint } from "../../translation/problems/lint.ts";
 import type { Report } from "../../translation/problems/problem.ts";
@@ -120,25 +120,37 @@ function nameProblem(name: string, { challenge }: AcmeInput): string | undefined
   return undefined;
 }
 
-/** Key and chain of one file, as `writeCertificate` writes them. A file that cannot be used counts as missing: it is ordered again. */
+/**
+ * Key and chain of one file, which `writeCertificate` has checked against each other. A file that cannot be used counts as missing: it is
+ * ordered again. With a thousand names, trying each pair as those of users are tried would add a second to each load.
+ */
 function usablePair(stored: string): CertificateAndKey | undefined {
   const at = stored.indexOf("-----BEGIN CERTIFICATE-----");
-  if (at === -1) return undefined;
+  if (!stored.slice(0, Math.max(at, 0)).includes("-----END PRIVATE KEY-----")) return undefined;
   const pair = { key: stored.slice(0, at), cert: stored.slice(at) };
-  const certificate = readCertificate(pair.cert);
-  try {
-    if (certificate?.checkPrivateKey(createPrivateKey(pair.key)) !== true) return undefined;
-  } catch {
-    return undefined;
-  }
+  const expires = readCertificate(pair.cert)?.validToDate.getTime();
   // Clients reject an expired one as they do a self-signed one.
-  return certificate.validToDate.getTime() > Date.now() ? pair : undefined;
+  return expires !== undefined && expires > Date.now() ? pair : undefined;
+}
+
+/** The last settings that were tried, and what was wrong with them: listeners with one account mostly have the same. */
+let tried: { readonly settings: string; readonly problem: TlsProblem | undefined } | undefined;
+
+/** What is wrong with the settings of a listener besides its certificate; they are tried with one that is never served. */
+export function checkBesideCertificate({
+  cert: _cert,
+  key: _key,
+  pending: _pending,
+  ...others
+}: TlsServer): TlsProblem | undefined {
+  const settings = JSON.stringify(others);
+  if (tried?.settings !== settings) tried = { settings, problem: checkTlsServer({ ...others, ...placeholder() }) };
+  return tried.problem;
 }
 
 let made: CertificateAndKey | undefined;
 
-/** A certificate that is never served. */
-export function placeholder(): CertificateAndKey {
+function placeholder(): CertificateAndKey {
   made ??= makeSelfSigned("host.invalid", Date.now());
   return made;
 }

@@ -11,7 +11,7 @@ import { translatePolicies } from "../../translation/policies.ts";
 import { problemOf } from "../../translation/problems/lint.ts";
 import { reportDuplicates } from "../../translation/references.ts";
 import type { BindInput, BindListenerInput, TlsInput } from "../schema/listeners.ts";
-import { type AcmeCertificate, placeholder, translateAcme } from "./acme.ts";
+import { type AcmeCertificate, checkBesideCertificate, translateAcme } from "./acme.ts";
 import { listeningAt } from "./addresses.ts";
 import type { Context, ListenerPlace } from "./context.ts";
 import { inlineEntries } from "./route-backends.ts";
@@ -21,19 +21,42 @@ type Protocol = Listener["protocol"];
 
 /** One entry of `binds`. */
 export function translateBind(input: BindInput, path: Path, frontend: Frontend, host: string, context: Context): Bind {
-  const { port = 0, mode, tunnelProtocol } = input;
-  if (tunnelProtocol === "proxy") adviseOnPeers(frontend.proxyProtocol, [...path, "tunnelProtocol"], context.report);
+  const { port = 0, mode } = input;
   const udp = input.listeners.some(({ protocol }) => protocol === "UDP");
   const at = listeningAt(input, path, context.report);
-  if (mode === "internal" && at.addresses !== undefined)
-    context.report([...path, "address"], { message: "cannot be set with mode: internal, which opens no socket" });
   const name = mode === "internal" && port === 0 ? "internal" : udp ? `udp/${at.label}` : at.label;
-  if (input.port === undefined && mode === "standard" && hasPort({ host, ...at }))
-    context.report(path, { message: "is required; only a bind with mode: internal may leave it out" }, "port");
   const listeners = input.listeners.map((listener, i) =>
     translateListener(listener, i, name, port, [...path, "listeners", i], context),
   );
   reportDuplicates("listener", listeners, context.report);
+  return bindAt({ input, at, listeners }, path, frontend, host, context);
+}
+
+/** What a bind or gateway says about how it is reached, and its listeners. */
+interface Reached {
+  readonly input: Pick<BindInput, "port" | "mode" | "tunnelProtocol">;
+  readonly at: ReturnType<typeof listeningAt>;
+  readonly listeners: readonly Listener[];
+}
+
+/** An entry of `binds` or `gateways` as a bind. */
+export function bindAt(
+  { input, at, listeners }: Reached,
+  path: Path,
+  frontend: Frontend,
+  host: string,
+  context: Context,
+): Bind {
+  const { port = 0, mode, tunnelProtocol } = input;
+  if (tunnelProtocol === "proxy") adviseOnPeers(frontend.proxyProtocol, [...path, "tunnelProtocol"], context.report);
+  if (mode === "internal" && at.addresses !== undefined)
+    context.report([...path, "address"], { message: "cannot be set with mode: internal, which opens no socket" });
+  if (input.port === undefined && mode === "standard" && hasPort({ host, ...at }))
+    context.report(
+      path,
+      { message: "is required, unless mode is internal or every address begins with unix:" },
+      "port",
+    );
   const bind = makeBind({ host, port, ...at }, listeners, path, tunnelFrontend(frontend, tunnelProtocol), context);
   if (bind.protocol === "udp" && (mode === "internal" || tunnelProtocol !== "direct"))
     context.report(path, {
@@ -44,7 +67,7 @@ export function translateBind(input: BindInput, path: Path, frontend: Frontend, 
 }
 
 /** A bind over listeners that may share a port. `label`: how its key names where it listens. */
-export function makeBind(
+function makeBind(
   { label, ...at }: Pick<Bind, "host" | "port" | "addresses" | "socketMode"> & { readonly label: string },
   listeners: readonly Listener[],
   path: Path,
@@ -192,8 +215,7 @@ function serverTls(
     });
   if (others.some((other) => other.cert === "" || other.key === "")) return tls;
   if (acme !== undefined) {
-    // The other settings are tried with any certificate.
-    const problem = checkTlsServer({ ...tls, ...(acme.pair ?? placeholder()) });
+    const problem = checkBesideCertificate(tls);
     if (problem !== undefined) context.report([...path, ...locate(problem)], { message: withFile(problem, input) });
     return tls;
   }

@@ -4,7 +4,7 @@
  * Everything is reported by path through `Report`; translation continues with the rest, so that one run finds all problems.
  */
 import type { ListenAddress } from "../../base/listen-address.ts";
-import type { Path } from "../../base/paths.ts";
+import { formatPath, type Path } from "../../base/paths.ts";
 import type { CelEnvironment } from "../../cel/index.ts";
 import { hasPort } from "../../ir/bind-addresses.ts";
 import type { Backend, Bind, Frontend, Ir, RouteGroup } from "../../ir/ir.ts";
@@ -21,6 +21,7 @@ import type { Resources } from "../../translation/resources/store.ts";
 import type { TracingInput } from "../../translation/schema/telemetry.ts";
 import type { InputReader } from "../parse/inputs.ts";
 import type { ConfigFile } from "../schema/config.ts";
+import type { BindInput } from "../schema/listeners.ts";
 import { adviseOnAcme } from "./acme.ts";
 import { ClaimedAddresses } from "./addresses.ts";
 import type { Context } from "./context.ts";
@@ -29,7 +30,7 @@ import { reportDangling } from "./dangling.ts";
 import { keyOf, translateDiscovery } from "./discovery.ts";
 import { FileSources } from "./file-sources.ts";
 import { translateGateways } from "./gateways.ts";
-import { makeBind, translateBind } from "./listeners.ts";
+import { bindAt, translateBind } from "./listeners.ts";
 import { translateBackendTarget } from "./pools.ts";
 import { reportReplaced } from "./replaced.ts";
 import { translateRoute } from "./routes.ts";
@@ -208,19 +209,17 @@ function translateBinds(
       });
     wildcard = true;
   };
-  for (const [i, bind] of config.binds.entries()) {
-    const path = ["binds", i];
-    const translated = translateBind(bind, path, frontend, host, context);
-    if (bind.mode === "internal" && (bind.port ?? 0) === 0) claimWildcard(path);
-    else if (bind.port !== undefined || !hasPort(translated)) claimed.claim(translated, `binds[${i}]`, path);
-    binds.push(translated);
-  }
-  for (const { at, path, listeners } of translateGateways(config, context)) {
-    const bind = makeBind({ host, ...at }, listeners, path, frontend, context);
-    const name = String(path[1]);
-    if (config.gateways[name]?.port !== undefined || !hasPort(bind)) claimed.claim(bind, `gateways.${name}`, path);
+  const add = (bind: Bind, { mode, port }: Pick<BindInput, "mode" | "port">, owner: string, path: Path): void => {
+    if (mode === "internal" && (port ?? 0) === 0) claimWildcard(path);
+    else if (port !== undefined || !hasPort(bind)) claimed.claim(bind, owner, path);
     binds.push(bind);
+  };
+  for (const [i, input] of config.binds.entries()) {
+    const path = ["binds", i];
+    add(translateBind(input, path, frontend, host, context), input, `binds[${i}]`, path);
   }
+  for (const { input, at, path, listeners } of translateGateways(config, context))
+    add(bindAt({ input, at, listeners }, path, frontend, host, context), input, formatPath(path), path);
   adviseOnAcme(binds, context.report);
   return binds;
 }

@@ -81,7 +81,7 @@ test("another process takes over under load: no request fails, and the first one
 
   // One that fails changes nothing: its configuration is not valid.
   await writeFile(join(gateway.folder, "bad.yaml"), "binds: 1\n");
-  const failed = await takeOver({ file: join(gateway.folder, "bad.yaml") }, runtime);
+  const failed = await takeOver({ file: join(gateway.folder, "bad.yaml") }, { XDG_RUNTIME_DIR: runtime });
   assert.ok("failure" in failed);
   assert.match(failed.failure, /goes on serving: .*bad\.yaml:1:8: error: binds/);
   assert.equal(await get({ port }), "200 first");
@@ -94,7 +94,7 @@ test("another process takes over under load: no request fails, and the first one
       config: { adminAddr: `127.0.0.1:${admin}`, statsAddr: "off", readinessAddr: "off", workerThreads: 3 },
     }),
   );
-  const outcome = await takeOver({ file: next }, runtime);
+  const outcome = await takeOver({ file: next }, { XDG_RUNTIME_DIR: runtime });
   assert.ok("serves" in outcome, JSON.stringify(outcome));
   // Before the first one is disposed of: both write to the same pipe, for whose end that waits.
   using _second = { [Symbol.dispose]: () => process.kill(outcome.serves, "SIGKILL") };

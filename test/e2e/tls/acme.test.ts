@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import type { CertificatesAnswer } from "../../../src/admin/plane/certificates.ts";
 import { AcmeTestServer } from "../../helpers/acme-server.ts";
 import { noOpenssl } from "../../helpers/certificates.ts";
 import { freePorts } from "../../helpers/free-ports.ts";
@@ -44,12 +45,19 @@ test("until its certificate is issued a listener refuses or is self-signed, then
     routes: [{ gateways: ["plain", "secure"], ...reply(body) }],
   });
   await using gateway = await TestGateway.start(config("before"));
+  const certificates = async () =>
+    ((await (await fetch(`${gateway.url("admin")}/certificates`)).json()) as CertificatesAnswer).certificates;
   await until(() => server.orders.length === 2, "both orders");
   assert.equal(await served(tls, "a.example"), undefined);
   assert.equal(await served(tls, "b.example"), "CN=b.example");
   await logged(gateway, {
     error: "TLS handshake failed: there is no certificate for a.example yet; tgctl certs says why",
   });
+  const before = (await certificates()).map(({ names, state, untilIssued, next }) => [names, state, untilIssued, next]);
+  assert.deepEqual(before, [
+    [["a.example"], "pending", "refuse", { step: "order", at: null }],
+    [["b.example"], "pending", "selfSigned", { step: "order", at: null }],
+  ]);
   // A reload while the server has not asked yet.
   assert.equal(await gateway.reconfigure(config("after")), "applied");
   const validation = async (token: string) =>
@@ -66,4 +74,11 @@ test("until its certificate is issued a listener refuses or is self-signed, then
     assert.equal((await get(tls, name, trusted)).body, "after");
   }
   assert.equal(server.orders.length, 2);
+  for (const { state, issuer, source, next, lastError } of await certificates()) {
+    assert.deepEqual([state, issuer, source, next?.step, lastError], ["valid", "ACME test CA", "acme", "renew", null]);
+    assert.ok(Date.parse(next?.at ?? "") > Date.now());
+  }
+  const metrics = await gateway.metricsText();
+  assert.match(metrics, /^tracegate_certificate_orders_total\{name="a\.example",.*result="issued"\} 1$/m);
+  assert.match(metrics, /^tracegate_certificate_expiry_timestamp_seconds\{.*listener="secure\/listener0"\} \d+$/m);
 });
