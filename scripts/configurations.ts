@@ -9,11 +9,15 @@ const MARK = "# tracegate config";
 /** `# env: NAME=value`: what a configuration needs in its environment. */
 const ENV = /^# env: (\w+)=(.*)$/gm;
 
+/** A configuration of several files. */
+const FOLDER = "examples/conf.d";
+
 /** Every marked configuration, with the place of its first line. */
 function configurations(files: readonly string[]): { where: string; text: string }[] {
   const examples = files
-    .filter((path) => /^examples\/(?!cases\/).*\.ya?ml$/.test(path))
-    .map((path) => ({ where: path, text: readText(path) }));
+    .filter((path) => /^examples\/(?!cases\/|conf\.d\/).*\.ya?ml$/.test(path))
+    .map((path) => ({ where: path, text: readText(path) }))
+    .concat({ where: FOLDER, text: "" });
   const blocks = files
     .filter((path) => path.endsWith(".md"))
     .flatMap((path) => {
@@ -35,7 +39,7 @@ export function checkConfigurations(): Result {
     const env = Object.fromEntries([...text.matchAll(ENV)].map(([, name = "", value = ""]) => [name, value]));
     // Examples name files beside them.
     const source = where.startsWith("examples/")
-      ? ({ kind: "file", path: `${root}${where}` } as const)
+      ? ({ kind: "files", paths: [`${root}${where}`] } as const)
       : ({ kind: "text", text, name: where } as const);
     const loaded = loadConfig(source, env);
     if (!loaded.ok)

@@ -19,6 +19,7 @@ export const ROOMS: readonly string[] = [
   "tls",
   "http",
   "upstream",
+  "acme",
   "policies",
   "ir",
   "translation",

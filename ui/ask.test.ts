@@ -2,6 +2,15 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { AskError, ask, type Question } from "./ask.ts";
 
+const OPENED = "http://user:pw@gateway.example/behind/ui/#requests";
+Object.assign(globalThis, { location: { href: OPENED } });
+
+test("a page that was opened with credentials in its URL asks without them", async (t) => {
+  const { mock } = t.mock.method(globalThis, "fetch", async () => new Response("no", { status: 404 }));
+  await assert.rejects(ask("/overview"), AskError);
+  assert.equal(mock.calls[0]?.arguments[0], "http://gateway.example/behind/overview");
+});
+
 test("a page asks again where another answer may come, and says what the gateway says", async (t) => {
   const problem = async (status: number, body: string, question: Question = {}): Promise<AskError> => {
     const { mock } = t.mock.method(globalThis, "fetch", async () => new Response(body, { status }));

@@ -115,7 +115,7 @@ export async function askFile<T>(
  */
 export async function openTrace(query: object, signal: AbortSignal): Promise<AsyncGenerator<Fields>> {
   return await reached(signal, async () => {
-    const response = await fetch(`../debug/trace?${queryOf(query)}`, { signal });
+    const response = await fetch(addressOf(`../debug/trace?${queryOf(query)}`), { signal });
     const { body, status } = response;
     if (status === 200 && body !== null) return eventsIn(body.pipeThrough(new TextDecoderStream()), signal);
     throw new AskError((await response.text()).trim(), PASSING.has(status));
@@ -142,12 +142,23 @@ async function receive(
   try {
     return await reached(signal, async () => {
       const headers = { ...init.headers, accept: JSON_TYPE };
-      const response = await fetch(path, { ...init, headers, ...(signal !== undefined && { signal }) });
+      const response = await fetch(addressOf(path), { ...init, headers, ...(signal !== undefined && { signal }) });
       return { status: response.status, text: await response.text() };
     });
   } finally {
     answered();
   }
+}
+
+/**
+ * A path relative to the page as a URL. Without the credentials of a page that was opened as `http://user:password@host/ui/`: browsers
+ * refuse to fetch URLs with credentials, and send those that the page was loaded with by themselves.
+ */
+function addressOf(path: string): string {
+  const url = new URL(path, location.href);
+  url.username = "";
+  url.password = "";
+  return url.href;
 }
 
 /** What the gateway sends. Throws AskError if the connection fails; the reason of `signal` once that is aborted. */

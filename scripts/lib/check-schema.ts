@@ -14,7 +14,8 @@ const listOf = (items: object): object => ({ type: "array", items });
 const SEVERITIES: Words<Diagnostic["severity"]> = { error: true, warning: true, note: true };
 
 const related: Docs<RelatedPlace> = {
-  line: { schema: number, text: "in the file of the diagnostic, from 1" },
+  file: { schema: text, text: "its name, if it is another one than that of the diagnostic", optional: true },
+  line: { schema: number, text: "from 1" },
   column: { schema: number, text: "from 1" },
   path: { schema: text, text: "of the value there" },
   message: { schema: text, text: "what it is, such as: wins instead" },

@@ -8,6 +8,7 @@ import { root } from "./files.ts";
 
 /** Inputs of golden tests with mistakes that a JSON Schema cannot express, such as CEL that does not compile. */
 const BEYOND_A_SCHEMA = [
+  "bad-acme.in.yaml",
   "bad-addresses.in.yaml",
   "bad-certificates.in.yaml",
   "bad-content-for-path.in.yaml",
@@ -79,7 +80,8 @@ test("a variable is valid in place of a number, a choice or a name", () => {
   const { $defs } = editorJsonSchema();
   const { port, protocol } = $defs?.Gateway?.properties ?? {};
   assert.deepEqual(port, {
-    description: "TCP or UDP port. 0 lets the system choose one. Required unless every `address` is `unix:`.",
+    description:
+      "TCP or UDP port. 0 lets the system choose one. Required unless `mode` is `internal` or every `address` is `unix:`.",
     type: ["integer", "string"],
     minimum: 0,
     maximum: 65535,

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { RE2JS } from "re2js";
+import { RESOURCES } from "../../src/kube/resources.ts";
 import { CUSTOM_KINDS, customResource } from "./crds.ts";
 
 type Node = Readonly<Record<string, unknown>>;
@@ -97,6 +98,22 @@ for (const kind of CUSTOM_KINDS) {
             `${path}: ${field} has no type, so that ${rule} does not compile`,
           );
     });
+  });
+
+  test(`the versions of ${kind} have equal schemas, as conversion without a webhook requires, and one is stored`, () => {
+    const { spec } = customResource(kind) as {
+      spec: { conversion: Node; versions: { name: string; served: boolean; storage: boolean; schema: Node }[] };
+    };
+    assert.deepEqual(spec.conversion, { strategy: "None" });
+    const [newest, ...others] = spec.versions.map(({ schema }) =>
+      JSON.stringify(schema, (key, value) => (key === "description" && typeof value === "string" ? undefined : value)),
+    );
+    for (const each of others) assert.equal(each, newest);
+    assert.ok(spec.versions.every(({ served }) => served));
+    assert.deepEqual(
+      spec.versions.filter(({ storage }) => storage).map(({ name }) => name),
+      [RESOURCES[kind].version],
+    );
   });
 
   test(`kubectl apply can keep ${kind} in an annotation`, () => {

@@ -395,10 +395,21 @@ export function specOf(kind: CustomKind): Structural {
   return DEFINITIONS[kind].spec();
 }
 
+/** The newest first: the one that kubectl shows and explains. */
+const VERSIONS = ["v1beta1", "v1alpha1"] as const;
+
+/** Described once: with descriptions in each version, `kubectl apply` could not keep the definition in an annotation. */
+function withoutDescriptions(schema: object): unknown {
+  const text = JSON.stringify(schema, (key, value: unknown) =>
+    key === "description" && typeof value === "string" ? undefined : value,
+  );
+  return JSON.parse(text);
+}
+
 /** The CustomResourceDefinition of a kind. */
 export function customResource(kind: CustomKind): Readonly<Record<string, unknown>> {
   const { shortName, description, spec, status, columns } = DEFINITIONS[kind];
-  const { plural, version } = RESOURCES[kind];
+  const { plural } = RESOURCES[kind];
   const schema = {
     type: "object",
     description,
@@ -426,16 +437,17 @@ export function customResource(kind: CustomKind): Readonly<Record<string, unknow
         shortNames: [shortName],
         categories: ["tracegate"],
       },
-      versions: [
-        {
-          name: version,
-          served: true,
-          storage: true,
-          additionalPrinterColumns: columns,
-          ...(status !== undefined && { subresources: { status: {} } }),
-          schema: { openAPIV3Schema: schema },
-        },
-      ],
+      // The schemas are equal, so that the API server converts by replacing the name of the version.
+      conversion: { strategy: "None" },
+      versions: VERSIONS.map((name) => ({
+        name,
+        served: true,
+        // What the controller reads, also before an upgrade and after a rollback.
+        storage: name === RESOURCES[kind].version,
+        additionalPrinterColumns: columns,
+        ...(status !== undefined && { subresources: { status: {} } }),
+        schema: { openAPIV3Schema: name === VERSIONS[0] ? schema : withoutDescriptions(schema) },
+      })),
     },
   };
 }

@@ -1,4 +1,5 @@
 import type { IncomingMessage } from "node:http";
+import type { InheritedSockets } from "../base/inherited-sockets.ts";
 import type { ListenAddress } from "../base/listen-address.ts";
 import type { Logger } from "../base/log.ts";
 import type { OwnSockets } from "../base/own-sockets.ts";
@@ -31,6 +32,7 @@ export function startAdminServer(
   address: ListenAddress,
   log: Logger,
   own: OwnSockets,
+  inherited?: InheritedSockets,
   allowedHosts: readonly string[] = [],
 ): Promise<RunningServer> {
   const guard = new Guard(address, allowedHosts, plane.permits.browserOrigins);
@@ -39,6 +41,7 @@ export function startAdminServer(
     setting: "adminAddr",
     log,
     own,
+    inherited,
     headers: (request) => adminHeaders(guard, request),
     handle: (request, signal) => guard.check(request) ?? dispatch(plane, guard, request, signal),
   });

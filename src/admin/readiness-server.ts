@@ -1,3 +1,4 @@
+import type { InheritedSockets } from "../base/inherited-sockets.ts";
 import type { ListenAddress } from "../base/listen-address.ts";
 import type { Logger } from "../base/log.ts";
 import type { LogLevel } from "../base/log-filter.ts";
@@ -17,6 +18,7 @@ export function startReadinessServer(
   address: ListenAddress,
   log: Logger,
   own: OwnSockets,
+  inherited?: InheritedSockets,
 ): Promise<RunningServer> {
   let failures = 0;
   return startHttpServer(address, {
@@ -24,6 +26,7 @@ export function startReadinessServer(
     setting: "readinessAddr",
     log,
     own,
+    inherited,
     proxyHeaders: true,
     handle: ({ url = "", method }) => {
       const [path] = url.split("?", 1);

@@ -1,4 +1,5 @@
 import type { IncomingMessage } from "node:http";
+import type { InheritedSockets } from "../base/inherited-sockets.ts";
 import type { ListenAddress } from "../base/listen-address.ts";
 import type { Logger } from "../base/log.ts";
 import type { OwnSockets } from "../base/own-sockets.ts";
@@ -19,12 +20,14 @@ export function startStatsServer(
   address: ListenAddress,
   log: Logger,
   own: OwnSockets,
+  inherited?: InheritedSockets,
 ): Promise<RunningServer> {
   return startHttpServer(address, {
     name: "stats",
     setting: "statsAddr",
     log,
     own,
+    inherited,
     handle: async (request) =>
       (await metricsReply(plane, request)) ?? textReply(404, "not found; the metrics are at /metrics\n"),
   });

@@ -111,6 +111,7 @@ function parseModule(module: string, directive: string): string {
 
 /** The modules that write log lines. `::` separates levels: `proxy` covers `proxy::match`. */
 export const LOG_MODULES = [
+  "acme",
   "admin",
   "gateway",
   "policies",

@@ -1,5 +1,5 @@
-import { lstatSync, unlinkSync } from "node:fs";
-import { connect } from "node:net";
+import { chmodSync, lstatSync, renameSync, unlinkSync } from "node:fs";
+import { connect, type Server } from "node:net";
 
 /**
  * Makes room for a Unix socket: removes the file of one on which nobody listens, as a killed process leaves it. Resolves with the reason if
@@ -24,4 +24,45 @@ function isServed(path: string): Promise<boolean> {
     // A socket whose queue is full, or that this user may not open, is served too.
     socket.once("error", ({ code }: NodeJS.ErrnoException) => resolve(code !== "ECONNREFUSED" && code !== "ENOENT"));
   });
+}
+
+/**
+ * Has a server listen at `path`, which must be free. The file gets its name only once it has its permissions, so nobody connects in between.
+ * Node.js removes the file of a server that closes by the name that it was bound to; the last name is removed here, unless it is the name
+ * of another process's socket by then, or this socket lives on in another process.
+ */
+export async function listenAtFile(server: Server, path: string, mode: number, options: object): Promise<SocketFile> {
+  const made = `${path}.${process.pid}`;
+  await new Promise<void>((resolve, reject) => {
+    server.once("error", reject);
+    server.listen({ ...options, path: made }, () => {
+      server.off("error", reject);
+      resolve();
+    });
+  });
+  try {
+    chmodSync(made, mode);
+    renameSync(made, path);
+  } catch (error) {
+    server.close();
+    throw error;
+  }
+  return new SocketFile(server, path);
+}
+
+/** The file of a listening socket that this process has made, which goes with it. */
+export class SocketFile {
+  #kept = false;
+
+  constructor(server: Server, path: string) {
+    const { ino } = lstatSync(path);
+    server.once("close", () => {
+      if (!this.#kept && lstatSync(path, { throwIfNoEntry: false })?.ino === ino) unlinkSync(path);
+    });
+  }
+
+  /** Another process has the socket: the file stays. */
+  keep(): void {
+    this.#kept = true;
+  }
 }

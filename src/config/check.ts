@@ -1,5 +1,5 @@
 import type { Ir } from "../ir/ir.ts";
-import type { Diagnostic } from "../translation/problems/diagnostics.ts";
+import { type Diagnostic, strictly } from "../translation/problems/diagnostics.ts";
 import { ResourceStore, shownUrl } from "../translation/resources/store.ts";
 import { type ConfigSource, type LoadResult, loadConfig, rereadable } from "./load.ts";
 import { loadWithResources } from "./load-thread.ts";
@@ -49,6 +49,12 @@ export function reportOf(loaded: LoadResult): CheckReport {
   if (!loaded.ok) return { ok: false, diagnostics: loaded.diagnostics };
   const { warnings, startOnly, ir } = loaded;
   return { ok: true, diagnostics: warnings, ...(startOnly.length > 0 && { startOnly }), summary: summarize(ir) };
+}
+
+/** The report with warnings as errors. */
+export function strictReport(report: CheckReport): CheckReport {
+  const diagnostics = strictly(report.diagnostics);
+  return { ...report, ok: report.ok && !diagnostics.some(({ severity }) => severity === "error"), diagnostics };
 }
 
 function summarize(ir: Ir): NonNullable<CheckReport["summary"]> {

@@ -53,7 +53,7 @@ test("when a large configuration is loaded again, only changed routes are writte
 });
 
 test("a file that does not exist is a diagnostic, not an exception", async () => {
-  const result = await loadConfigAside({ kind: "file", path: "/nowhere/gateway.yaml" }, {});
+  const result = await loadConfigAside({ kind: "files", paths: ["/nowhere/gateway.yaml"] }, {});
   assert.ok(!result.ok);
   assert.match(result.diagnostics[0]?.message ?? "", /does not exist/);
 });

@@ -1,10 +1,13 @@
 import { once } from "node:events";
 import { statSync } from "node:fs";
+import { join } from "node:path";
 import { Worker } from "node:worker_threads";
 import { moduleUrl } from "../base/app-root.ts";
 import { type PackedIr, type PackedParts, packIr } from "../ir/packed-ir.ts";
+import { strictly } from "../translation/problems/diagnostics.ts";
 import { NO_RESOURCES, type ResourceStore, type Resources } from "../translation/resources/store.ts";
 import { type ConfigSource, type LoadResult, loadConfig } from "./load.ts";
+import { InputReader } from "./parse/inputs.ts";
 
 type Env = Readonly<Record<string, string | undefined>>;
 
@@ -60,6 +63,14 @@ export async function loadConfigAside(
   }
 }
 
+/** A configuration with warnings is not valid, as `--strict` wants it. */
+export function strictLoad(loaded: PackedLoad): PackedLoad {
+  if (!loaded.ok) return loaded;
+  const { warnings, inputs, urls } = loaded;
+  const warned = warnings.some(({ severity }) => severity === "warning");
+  return warned ? { ok: false, diagnostics: strictly(warnings), inputs, urls } : loaded;
+}
+
 export function packLoaded(loaded: LoadResult, previous?: PackedParts): PackedLoad {
   if (!loaded.ok) return loaded;
   const { ir, ...others } = loaded;
@@ -68,7 +79,19 @@ export function packLoaded(loaded: LoadResult, previous?: PackedParts): PackedLo
 
 function isLarge(source: ConfigSource): boolean {
   if (source.kind === "text") return source.text.length > LARGE_BYTES;
-  return (statSync(source.path, { throwIfNoEntry: false })?.size ?? 0) > LARGE_BYTES;
+  const texts = source.kind === "texts" ? source.texts : [];
+  const sizes = source.kind === "files" ? source.paths.map(sizeOf) : texts.map(({ text }) => text.length);
+  return sizes.reduce((sum, size) => sum + size, 0) > LARGE_BYTES;
+}
+
+/** Bytes of a file or of the configuration files in a folder; 0 if it cannot be read, which loading it reports. */
+function sizeOf(path: string): number {
+  try {
+    const names = new InputReader().names(path);
+    return (names?.map((name) => join(path, name)) ?? [path]).reduce((sum, file) => sum + statSync(file).size, 0);
+  } catch {
+    return 0;
+  }
 }
 
 /**

@@ -30,7 +30,7 @@ suite("certificate files", { skip: noOpenssl }, () => {
   function load(text: string, env: Record<string, string> = {}): LoadResult {
     const path = join(folder, "gateway.yaml");
     writeFileSync(path, text);
-    return loadConfig({ kind: "file", path }, env);
+    return loadConfig({ kind: "files", paths: [path] }, env);
   }
 
   function tlsOf(result: LoadResult): TlsServer | undefined {

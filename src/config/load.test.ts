@@ -7,13 +7,13 @@ import { loadConfig, rereadable } from "./load.ts";
 test("what can be read only once is read; other sources stay as they are", () => {
   const descriptor = openSync(fileURLToPath(import.meta.url), "r");
   const path = `/proc/self/fd/${descriptor}`;
-  const source = rereadable({ kind: "file", path });
+  const source = rereadable({ kind: "files", paths: [path] });
   closeSync(descriptor);
   assert.ok(source.kind === "text" && source.name === path);
   assert.match(source.text, /^import assert/);
   for (const each of [
-    { kind: "file", path: "gateway.yaml" },
-    { kind: "file", path: "/dev/fd/999" },
+    { kind: "files", paths: ["gateway.yaml"] },
+    { kind: "files", paths: ["/dev/fd/999"] },
     { kind: "text", text: "{}" },
   ] as const)
     assert.equal(rereadable(each), each);

@@ -7,7 +7,7 @@
  * Callers: `load-thread.ts` for the start and reloads, `check.ts` for `tracegate check`.
  */
 import { isDeepStrictEqual } from "node:util";
-import { messageOf } from "../base/errors.ts";
+import type { Locate } from "../base/origin.ts";
 import type { Path } from "../base/paths.ts";
 import { formatPath, valueAt } from "../base/paths.ts";
 import { redactUrls } from "../base/redaction.ts";
@@ -25,7 +25,8 @@ import { NO_RESOURCES, type Resources } from "../translation/resources/store.ts"
 import { otherProgram } from "./diagnose/foreign-config.ts";
 import { withoutIgnored } from "./diagnose/ignored-fields.ts";
 import { keepValidParts, type ValidParts } from "./diagnose/keep-valid-parts.ts";
-import { ConfigDocument } from "./parse/document.ts";
+import { type FileProblem, type NamedText, nameOf, readConfigFiles, UNNAMED } from "./parse/config-files.ts";
+import { ConfigSet } from "./parse/config-set.ts";
 import { InputReader, type Inputs, isReadOnce, readText } from "./parse/inputs.ts";
 import { type ConfigFile, configFile } from "./schema/config.ts";
 import { ownServers, resolveSettings, type Settings, writtenStartOnly } from "./settings.ts";
@@ -33,10 +34,14 @@ import { formerTracing } from "./translate/former-tracing.ts";
 import { reportOwnPorts } from "./translate/own-ports.ts";
 import { translate } from "./translate/translate.ts";
 
-/** Where a configuration comes from. `name` takes the place of the file name in messages. */
+/**
+ * Where a configuration comes from: files, and folders of files; or texts. `name` takes the place of the file name in messages. Several
+ * files or texts are merged (`ConfigSet`).
+ */
 export type ConfigSource =
-  | { readonly kind: "file"; readonly path: string }
-  | { readonly kind: "text"; readonly text: string; readonly name?: string };
+  | { readonly kind: "files"; readonly paths: readonly string[] }
+  | { readonly kind: "text"; readonly text: string; readonly name?: string }
+  | { readonly kind: "texts"; readonly texts: readonly NamedText[] };
 
 export type LoadResult =
   | {
@@ -59,9 +64,8 @@ export type LoadResult =
       readonly urls: readonly string[];
     };
 
-/** What a configuration depends on besides its text; `file` is what messages call it. */
+/** What a configuration depends on besides its texts. */
 interface LoadContext {
-  readonly file: string;
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly resources: Resources;
   readonly reader: InputReader;
@@ -83,50 +87,43 @@ export function loadConfig(
   resources = NO_RESOURCES,
   reader = new InputReader(),
 ): LoadResult {
-  const file = nameOf(source);
   const refused = (diagnostics: readonly Diagnostic[]): LoadResult => refuse(diagnostics, reader, []);
-  let text: string;
-  try {
-    text = source.kind === "text" ? source.text : reader.readText(source.path);
-  } catch (error) {
-    return refused(problem(file, `cannot read the file: ${messageOf(error)}`));
-  }
-  if (source.kind === "text") reader.addText(text);
-  const document = new ConfigDocument(file, text, env);
-  const { value } = document;
+  const { texts, problems } = textsOf(source, reader);
+  if (problems.length > 0) return refused(problems.flatMap(({ file, message }) => problem(file, message)));
+  const document = new ConfigSet(texts, env);
   // Diagnostics about each line of a foreign format would not help.
-  const other = otherProgram(text, value);
-  if (other !== undefined) return refused(problem(file, other));
-  if (!document.ok) return refused(document.diagnostics);
-  if (value === null || value === undefined)
-    return refused(problem(file, "is empty; write {} for a gateway that serves nothing"));
-  if (typeof value !== "object" || Array.isArray(value)) {
-    document.report([], { message: "a configuration is an object with fields such as binds or gateways" });
-    return refused(document.diagnostics);
-  }
+  const foreign = texts.flatMap(({ name, text }, i) => {
+    const other = otherProgram(text, document.documents[i]?.value);
+    return other === undefined ? [] : problem(name, other);
+  });
+  if (foreign.length > 0) return refused(foreign);
+  const { value } = document;
+  if (value === undefined) return refused(document.diagnostics);
   const functions = customFunctions(document);
   if (functions === undefined) return refused(document.diagnostics);
-  return checkAndTranslate(value, document, { file, env, resources, reader, cel: new CelEnvironment(functions) });
+  return checkAndTranslate(value, document, { env, resources, reader, cel: new CelEnvironment(functions) });
 }
 
 /** The rest of `loadConfig`, once the functions that expressions may call are known. */
-function checkAndTranslate(value: object, document: ConfigDocument, context: LoadContext): LoadResult {
-  const { file, env, resources, reader, cel } = context;
+function checkAndTranslate(value: object, document: ConfigSet, context: LoadContext): LoadResult {
+  const { env, resources, reader, cel } = context;
   const checked = check(withoutIgnored(value, FIELDS, document), document, cel);
   if (checked === undefined) return refuse(document.diagnostics, reader, []);
   const { data, original, incomplete, damaged } = checked;
   const settings = resolveSettings(data.config, data.adminAddr, env, document);
   if (settings.xds !== undefined) reportTraffic(value, document);
   const advice = new Map<string, () => void>();
-  const report: Report = (path, problem, key) => {
+  const report: Report = (path, found, key) => {
     const written = original(path);
+    const related = found.related?.map((each) => ({ ...each, path: original(each.path) }));
+    const problem = { ...found, ...(related && { related }) };
     const add = (): void => document.report(written, problem, key);
     // A route that is attached to several listeners is advised on once.
     if (problem.advice === true) advice.set(`${formatPath(written)} ${problem.message}`, add);
     else if (!damaged(written)) add();
   };
   const input = {
-    file,
+    fileOf: (path: Path) => document.fileOf(original(path)),
     home: env.HOME,
     enableIpv6: settings.enableIpv6,
     servers: ownServers(settings),
@@ -157,7 +154,7 @@ function checkAndTranslate(value: object, document: ConfigDocument, context: Loa
 }
 
 /** With a controller, objects that this file defines would have no effect. */
-function reportTraffic(value: object, document: ConfigDocument): void {
+function reportTraffic(value: object, document: ConfigSet): void {
   for (const field of Object.keys(value))
     if (field !== "config" && field !== "adminAddr")
       document.report([field], {
@@ -167,7 +164,7 @@ function reportTraffic(value: object, document: ConfigDocument): void {
 }
 
 /** The configuration, or its valid parts; the invalid ones are reported. */
-function check(value: object, document: ConfigDocument, cel: CelEnvironment): ValidParts<ConfigFile> | undefined {
+function check(value: object, document: ConfigSet, cel: CelEnvironment): ValidParts<ConfigFile> | undefined {
   const parse = (each: unknown) => configFile.safeParse(each, parsingWith(cel));
   const result = parse(value);
   if (result.success) return { ...UNDAMAGED, data: result.data };
@@ -177,32 +174,41 @@ function check(value: object, document: ConfigDocument, cel: CelEnvironment): Va
 
 /** A source that can be read again: one that can be read only once, such as standard input, becomes its text. */
 export function rereadable(source: ConfigSource): ConfigSource {
-  if (source.kind === "text" || !isReadOnce(source.path)) return source;
+  if (source.kind !== "files") return source;
+  const [path = "", ...others] = source.paths;
+  if (!isReadOnce(path) || others.length > 0) return source;
   try {
-    return { kind: "text", text: readText(source.path), name: nameOf(source) };
+    return { kind: "text", text: readText(path), name: nameOf(path) };
   } catch {
     // Loading it reports the reason.
     return source;
   }
 }
 
-/**
- * Finds values of a configuration as `file:line:column`: its text is read and parsed again, because nothing keeps
- * positions. Undefined for a path that the text no longer has.
- */
-export function locating(
+/** The texts of a source, and why files of it cannot be used. */
+export function textsOf(
   source: ConfigSource,
-  env: Readonly<Record<string, string | undefined>>,
-): (path: Path) => { readonly file: string; readonly line: number; readonly column: number } | undefined {
-  const file = nameOf(source);
-  const document = new ConfigDocument(file, source.kind === "text" ? source.text : readText(source.path), env);
-  return (path) => (valueAt(document.value, path) === undefined ? undefined : { file, ...document.placeOf(path) });
+  reader: InputReader,
+): { readonly texts: readonly NamedText[]; readonly problems: readonly FileProblem[] } {
+  if (source.kind === "files") return readConfigFiles(source.paths, reader);
+  const { name = UNNAMED } = source.kind === "text" ? source : {};
+  const texts = source.kind === "texts" ? source.texts : [{ name, text: source.text }];
+  for (const { text } of texts) reader.addText(text);
+  return { texts, problems: [] };
 }
 
-/** The name of a configuration's source in messages. */
-function nameOf(source: ConfigSource): string {
-  if (source.kind === "text") return source.name ?? "configuration";
-  return source.path === "-" ? "standard input" : source.path;
+/**
+ * Finds values of a configuration as `file:line:column`: its texts are read and parsed again, because nothing keeps
+ * positions. Undefined for a path that they no longer have.
+ */
+export function locating(source: ConfigSource, env: Readonly<Record<string, string | undefined>>): Locate {
+  return locatingIn(textsOf(source, new InputReader()).texts, env);
+}
+
+/** As `locating`, in these texts. */
+export function locatingIn(texts: readonly NamedText[], env: Readonly<Record<string, string | undefined>>): Locate {
+  const document = new ConfigSet(texts, env);
+  return (path) => (valueAt(document.value, path) === undefined ? undefined : document.placeOf(path));
 }
 
 function refuse(diagnostics: readonly Diagnostic[], reader: InputReader, urls: readonly string[]): LoadResult {
@@ -210,8 +216,9 @@ function refuse(diagnostics: readonly Diagnostic[], reader: InputReader, urls: r
 }
 
 function byPlace(diagnostics: readonly Diagnostic[]): Diagnostic[] {
+  const files = [...new Set(diagnostics.map(({ file }) => file))];
   return diagnostics
-    .toSorted((a, b) => a.line - b.line || a.column - b.column)
+    .toSorted((a, b) => files.indexOf(a.file) - files.indexOf(b.file) || a.line - b.line || a.column - b.column)
     .filter((each, i, all) => i === 0 || !isDeepStrictEqual(each, all[i - 1]));
 }
 
@@ -247,7 +254,7 @@ const PATH = ["config", "customFunctions"];
  * The functions that expressions of the document may call; every error in them is reported. Undefined when it is unclear
  * which functions there should be, so that the expressions cannot be checked.
  */
-function customFunctions(document: ConfigDocument): CustomFunctions | undefined {
+function customFunctions(document: ConfigSet): CustomFunctions | undefined {
   const text = valueAt(document.value, PATH);
   // The schema reports anything that is not a string.
   if (typeof text !== "string") return NO_FUNCTIONS;

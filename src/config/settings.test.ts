@@ -18,7 +18,7 @@ const OTHER = {
   workerThreads: 77,
   connectionTerminationDeadline: "77s",
   connectionMinTerminationDeadline: "7s",
-  logging: { level: "debug", format: "json", reasons: "code" },
+  logging: { level: "debug", format: "json", reasons: "code", output: { file: "access.log" } },
   metrics: { remove: ["retries"], fields: { add: { label: "request.path" } } },
   backend: {
     connectTimeout: "7s",
@@ -87,7 +87,7 @@ test("only fields that are written count", () => {
 });
 
 test("pages of the backend behind the quickstart, which serves on an origin that is admitted by default, are not admitted", () => {
-  const loaded = loadConfig({ kind: "file", path: `${appRoot}examples/quickstart.yaml` }, {});
+  const loaded = loadConfig({ kind: "files", paths: [`${appRoot}examples/quickstart.yaml`] }, {});
   assert.ok(loaded.ok);
   assert.ok(settingsOf({}).admin.browserOrigins.includes("http://localhost:3000"));
   assert.deepEqual(loaded.config.admin.browserOrigins, []);

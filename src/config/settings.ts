@@ -1,19 +1,19 @@
 import { existsSync } from "node:fs";
+import { dirname, resolve } from "node:path";
 import { isDeepStrictEqual } from "node:util";
 import { parseDuration } from "../base/durations.ts";
 import { messageOf } from "../base/errors.ts";
 import { collide, formatListenAddress, type ListenAddress, parseListenAddress } from "../base/listen-address.ts";
-import type { LogFormat } from "../base/log.ts";
 import { parseLogFilter } from "../base/log-filter.ts";
 import type { LookupRules } from "../net/egress.ts";
-import type { LoggedReasons } from "../telemetry/settings.ts";
+import type { AccessFormat, LogFileSettings, LoggedReasons } from "../telemetry/settings.ts";
 import type { LeafCaching } from "../tls/tls-settings.ts";
 import { network } from "../translation/schema/scalars.ts";
 import { type SettingsInput, WORKER_THREADS } from "../translation/schema/settings.ts";
 import { type Locality, ownLocality } from "../upstream/discovery/locality.ts";
 import type { LookupFamily } from "../upstream/resolve/resolver.ts";
 import { FREE_PORTS } from "./free-ports.ts";
-import type { ConfigDocument } from "./parse/document.ts";
+import type { ConfigSet } from "./parse/config-set.ts";
 import { countThreads } from "./worker-threads.ts";
 
 type Env = Readonly<Record<string, string | undefined>>;
@@ -31,7 +31,14 @@ export interface Settings {
   readonly workerThreads: number;
   readonly terminationMaxDeadline: number;
   readonly terminationMinDeadline: number;
-  readonly logging: { readonly level: string; readonly format: LogFormat; readonly reasons: LoggedReasons };
+  readonly logging: {
+    readonly level: string;
+    /** Lines that are not of the access log have the format text if it is one of Apache. */
+    readonly format: AccessFormat;
+    readonly reasons: LoggedReasons;
+    /** The file of the access log; undefined: standard output. */
+    readonly output: LogFileSettings | undefined;
+  };
   readonly metrics: {
     readonly remove: readonly string[];
     /** Label to CEL. */
@@ -110,7 +117,7 @@ export function resolveSettings(
   input: SettingsInput,
   adminAddr: ListenAddress | undefined,
   env: Env,
-  document: ConfigDocument,
+  document: ConfigSet,
 ): Settings {
   const override = <T>(name: string, parse: (text: string) => T | undefined, expected: string): T | undefined => {
     const text = env[name];
@@ -158,6 +165,7 @@ export function resolveSettings(
       level: logLevel(input.logging.level, document),
       format: input.logging.format,
       reasons: input.logging.reasons,
+      output: logFile(input.logging.output, env, document),
     },
     metrics: input.metrics,
     backend: { ...input.backend, poolMaxSize: input.backend.poolMaxSize, unixFolder: input.backend.unixFolder },
@@ -182,7 +190,7 @@ export function resolveSettings(
   return settings;
 }
 
-function reportCollisions(settings: Settings, document: ConfigDocument): void {
+function reportCollisions(settings: Settings, document: ConfigSet): void {
   const servers = Object.entries(ownServers(settings));
   for (const [i, [field, address]] of servers.entries()) {
     const [other] = servers.slice(0, i).find(([, earlier]) => collide(earlier, address)) ?? [];
@@ -205,7 +213,7 @@ export function ownServers(settings: Settings): Readonly<Record<string, ListenAd
 /** Default path of the token, which the deployer mounts into the pods of proxies. */
 const DEFAULT_TOKEN = "/var/run/secrets/xds-tokens/xds-token";
 
-function xdsSettings(input: SettingsInput, env: Env, document: ConfigDocument): XdsSettings | undefined {
+function xdsSettings(input: SettingsInput, env: Env, document: ConfigSet): XdsSettings | undefined {
   const either = (name: string, written: string | undefined): string | undefined => env[name] || written || undefined;
   const address = either("XDS_ADDRESS", input.xdsAddress);
   if (address === undefined) return undefined;
@@ -242,7 +250,7 @@ function graceDeadline(seconds: string | undefined): number {
   return Math.max(1, grace > 10 ? grace - 5 : grace - 1) * 1000;
 }
 
-function logLevel(level: string | readonly string[], document: ConfigDocument): string {
+function logLevel(level: string | readonly string[], document: ConfigSet): string {
   const text = typeof level === "string" ? level : level.join(",");
   try {
     return parseLogFilter(text).toString();
@@ -252,6 +260,19 @@ function logLevel(level: string | readonly string[], document: ConfigDocument): 
     });
     return "info";
   }
+}
+
+function logFile(
+  output: SettingsInput["logging"]["output"],
+  env: Env,
+  document: ConfigSet,
+): LogFileSettings | undefined {
+  if (output === undefined) return undefined;
+  const { file, reopen, maxSize, keep } = output;
+  const folder = dirname(document.fileOf(["config", "logging", "output", "file"]));
+  const home = env.HOME;
+  const expanded = home === undefined ? file : file.replace(/^~(?=\/)/, () => home);
+  return { file: resolve(folder, expanded), reopen, maxSize, keep };
 }
 
 function parseThreads(text: string): string | undefined {
@@ -317,6 +338,7 @@ const START_ONLY: Readonly<Record<string, (settings: Settings) => unknown>> = {
   "logging.level": (settings) => settings.logging.level,
   "logging.format": (settings) => settings.logging.format,
   "logging.reasons": (settings) => settings.logging.reasons,
+  "logging.output": (settings) => settings.logging.output,
   "metrics.remove": (settings) => settings.metrics.remove,
   "metrics.fields": (settings) => settings.metrics.fields,
   "backend.connectTimeout": (settings) => settings.backend.connectTimeout,

@@ -55,6 +55,14 @@ suite("FileWatch", () => {
     await notice(() => renameSync(join(folder, "next"), file));
   });
 
+  test("a file that appears in a folder, or goes from it", async () => {
+    const other = join(folder, "other.yaml");
+    start(`${folder}/`);
+    await notice(() => writeFileSync(other, "two"));
+    start(`${folder}/`);
+    await notice(() => rmSync(other));
+  });
+
   test("removed and made again", async () => {
     start(file);
     rmSync(file);

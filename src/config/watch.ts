@@ -1,6 +1,5 @@
 import { type FSWatcher, watch } from "node:fs";
-import { dirname } from "node:path";
-import { ABSENT, type Digests, DiskDigests, UNKNOWN } from "./parse/inputs.ts";
+import { ABSENT, type Digests, DiskDigests, folderOf, UNKNOWN } from "./parse/inputs.ts";
 
 /** Files that have not changed for this long are read: editors write in several steps. */
 const QUIET_MS = 100;
@@ -43,7 +42,7 @@ export class FileWatch {
     this.#seen = undefined;
     this.#waiting = true;
     const kept = new Map<string, FSWatcher>();
-    for (const folder of new Set(Array.from(files.keys(), (path) => dirname(path)))) {
+    for (const folder of new Set(Array.from(files.keys(), folderOf))) {
       const watcher = this.#folders.get(folder) ?? this.#watchFolder(folder);
       if (watcher !== undefined) kept.set(folder, watcher);
     }
@@ -98,10 +97,11 @@ export class FileWatch {
     let changed = "";
     for (const [path, read] of this.#files) {
       const there = this.#disk.of(path);
-      if (there !== ABSENT) this.#absentSince.delete(path);
+      const isGone = there === ABSENT || (path.endsWith("/") && this.#misses(path));
+      if (!isGone) this.#absentSince.delete(path);
       // Unknown is not a difference yet: the next check may know.
       if (there === read || there === UNKNOWN || read === UNKNOWN) continue;
-      if (there === ABSENT) {
+      if (isGone) {
         const since = this.#absentSince.get(path) ?? now;
         this.#absentSince.set(path, since);
         if (now - since < ABSENT_MS) continue;
@@ -109,6 +109,11 @@ export class FileWatch {
       changed += `${path} ${there}\n`;
     }
     return changed;
+  }
+
+  /** Whether a file that was read from this folder is missing. */
+  #misses(folder: string): boolean {
+    return [...this.#files.keys()].some((path) => folderOf(path) === folder && this.#disk.of(path) === ABSENT);
   }
 
   #watchFolder(folder: string): FSWatcher | undefined {

@@ -2,6 +2,7 @@
 import { once } from "node:events";
 import { Worker } from "node:worker_threads";
 import { moduleUrl } from "../base/app-root.ts";
+import type { NamedText } from "../config/parse/config-files.ts";
 import type { PackedIr } from "../ir/packed-ir.ts";
 import type { SampledRequest } from "../recorder/sample.ts";
 import { BadConfiguration } from "../rehearsal/question.ts";
@@ -17,9 +18,7 @@ const YOUNG_GENERATION_MB = 12;
 /** The configuration after the change: one that a client has sent, or one that the gateway has loaded. */
 export type Changed =
   | {
-      readonly text: string;
-      /** How positions in it call it, such as `new.yaml`. */
-      readonly name: string | undefined;
+      readonly texts: readonly NamedText[];
       /** Documents that the gateway has fetched; no others are. */
       readonly resources: Resources;
     }

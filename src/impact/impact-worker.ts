@@ -17,8 +17,8 @@ async function impactOfTask(task: ImpactTask): Promise<Impact> {
 
 async function changed({ after, settings }: ImpactTask): Promise<{ rehearsal: Rehearsal; locate?: Locate }> {
   if ("configuration" in after) return { rehearsal: compiled(after.configuration, settings) };
-  const { loadText } = await import("../rehearsal/load-text.ts");
-  const { configuration, settings: own, locate } = loadText(after.text, after.name, after.resources);
+  const { loadTexts } = await import("../rehearsal/load-texts.ts");
+  const { configuration, settings: own, locate } = loadTexts(after.texts, after.resources);
   return { rehearsal: compiled(configuration, { ...settings, ...own }), locate };
 }
 

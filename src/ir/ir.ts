@@ -2,6 +2,7 @@
  * The frozen runtime configuration: plain data that crosses threads by structured clone. Both the configuration file and
  * Kubernetes objects translate to it; workers compile it. All times are milliseconds, all sizes bytes.
  */
+import type { ManagedCertificate } from "../acme/settings.ts";
 import type { Origin } from "../base/origin.ts";
 import type { Path } from "../base/paths.ts";
 import type { ConnectionLimits } from "../http/stream.ts";
@@ -194,6 +195,8 @@ export interface Listener {
   readonly protocol: "HTTP" | "HTTPS" | "TCP" | "TLS" | "UDP";
   /** HTTPS; TLS without it passes through. */
   readonly tls?: TlsServer;
+  /** The gateway orders the certificate of `tls`. */
+  readonly acme?: ManagedCertificate;
   readonly origin?: Origin;
   readonly policies: PolicySet;
   readonly sources?: PolicySources;

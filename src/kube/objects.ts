@@ -3,6 +3,8 @@
  * Gateway API types follow v1.6 (experimental channel). Values are as users wrote them: the CRDs have validated their shape.
  */
 
+import type { IngressClassSpec, IngressSpec } from "./ingress.ts";
+
 export interface ObjectMeta {
   readonly name: string;
   /** Empty for cluster-scoped objects. */
@@ -88,6 +90,12 @@ export interface ServicePort {
   readonly protocol?: "TCP" | "UDP" | "SCTP";
   readonly targetPort?: number | string;
   readonly appProtocol?: string;
+}
+
+/** A Service of a set of clusters (multicluster.x-k8s.io, KEP-1645). */
+export interface ServiceImport extends KubeObject {
+  readonly kind: "ServiceImport";
+  readonly spec?: { readonly ports?: readonly ServicePort[]; readonly ips?: readonly string[] };
 }
 
 export interface EndpointSlice extends KubeObject {
@@ -501,41 +509,13 @@ export interface XBackendTrafficPolicy extends KubeObject {
 
 export interface Ingress extends KubeObject {
   readonly kind: "Ingress";
-  readonly spec: {
-    readonly ingressClassName?: string;
-    readonly defaultBackend?: IngressBackend;
-    readonly tls?: readonly { readonly hosts?: readonly string[]; readonly secretName?: string }[];
-    readonly rules?: readonly {
-      readonly host?: string;
-      readonly http?: { readonly paths?: readonly IngressPath[] };
-    }[];
-  };
+  readonly spec: IngressSpec;
   readonly status?: { readonly loadBalancer?: { readonly ingress?: readonly unknown[] } };
-}
-
-export interface IngressPath {
-  readonly path?: string;
-  readonly pathType: "Exact" | "Prefix" | "ImplementationSpecific";
-  readonly backend: IngressBackend;
-}
-
-/** Either a Service or another object of the namespace. */
-export interface IngressBackend {
-  readonly service?: { readonly name: string; readonly port?: { readonly name?: string; readonly number?: number } };
-  readonly resource?: { readonly apiGroup?: string; readonly kind: string; readonly name: string };
 }
 
 interface IngressClass extends KubeObject {
   readonly kind: "IngressClass";
-  readonly spec?: {
-    readonly controller?: string;
-    readonly parameters?: {
-      readonly apiGroup?: string;
-      readonly kind: string;
-      readonly name: string;
-      readonly namespace?: string;
-    };
-  };
+  readonly spec?: IngressClassSpec;
 }
 
 // tracegate.dev/v1alpha1; the spec is parsed by the schema of its kind.
@@ -563,6 +543,7 @@ export interface Objects {
   readonly Namespace: Namespace;
   readonly Service: Service;
   readonly EndpointSlice: EndpointSlice;
+  readonly ServiceImport: ServiceImport;
   readonly Secret: Secret;
   readonly ConfigMap: ConfigMap;
   readonly Pod: Pod;
@@ -596,4 +577,6 @@ export const GATEWAY_GROUP = "gateway.networking.k8s.io";
 /** Of the kinds of the Gateway API that are experiments, whose names begin with X. */
 export const EXPERIMENTAL_GROUP = "gateway.networking.x-k8s.io";
 export const INGRESS_GROUP = "networking.k8s.io";
+/** Of the API of services in several clusters. */
+export const MULTICLUSTER_GROUP = "multicluster.x-k8s.io";
 export const TRACEGATE_GROUP = "tracegate.dev";

@@ -1,4 +1,11 @@
-import { EXPERIMENTAL_GROUP, GATEWAY_GROUP, INGRESS_GROUP, type Kind, TRACEGATE_GROUP } from "./objects.ts";
+import {
+  EXPERIMENTAL_GROUP,
+  GATEWAY_GROUP,
+  INGRESS_GROUP,
+  type Kind,
+  MULTICLUSTER_GROUP,
+  TRACEGATE_GROUP,
+} from "./objects.ts";
 
 /** How the API server names the resources of a kind. */
 export interface ResourceName {
@@ -19,6 +26,7 @@ export const RESOURCES: { readonly [K in Kind]: ResourceName } = {
   Namespace: { group: "", version: "v1", plural: "namespaces", namespaced: false },
   Service: { group: "", version: "v1", plural: "services", namespaced: true },
   EndpointSlice: { group: "discovery.k8s.io", version: "v1", plural: "endpointslices", namespaced: true },
+  ServiceImport: { group: MULTICLUSTER_GROUP, version: "v1alpha1", plural: "serviceimports", namespaced: true },
   Secret: { group: "", version: "v1", plural: "secrets", namespaced: true },
   ConfigMap: { group: "", version: "v1", plural: "configmaps", namespaced: true },
   Pod: { group: "", version: "v1", plural: "pods", namespaced: true },

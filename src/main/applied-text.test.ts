@@ -20,7 +20,7 @@ function applied(text: string): AppliedText {
   writeFileSync(path, text);
   const reader = new InputReader();
   reader.readText(path);
-  return new AppliedText(path, reader.inputs.files);
+  return new AppliedText([path], reader.inputs.files);
 }
 
 const numbers = (count: number): string[] => Array.from({ length: count }, (_, i) => `line: ${i + 1}`);
@@ -49,6 +49,7 @@ test("a secret that has changed is a change, and is not shown", async () => {
   assert.deepEqual(await text.difference(NONE), {
     hunks: [
       {
+        file: path,
         before: 1,
         after: 1,
         lines: [
@@ -67,8 +68,8 @@ test("what cannot be compared is said: another text by now, no file, too many li
   writeFileSync(path, numbers(10_000).toReversed().join("\n"));
   assert.match(JSON.stringify(await text.difference(NONE)), /more than 2000 lines/);
   rmSync(path);
-  assert.match(JSON.stringify(await text.difference(NONE)), /cannot be read: it does not exist/);
+  assert.match(JSON.stringify(await text.difference(NONE)), /cannot read the file: it does not exist/);
   writeFileSync(path, "a: 1");
-  const changed = new AppliedText(path, new Map([[path, "another digest"]]));
+  const changed = new AppliedText([path], new Map([[path, "another digest"]]));
   assert.match(JSON.stringify(await changed.difference(NONE)), /was not kept/);
 });

@@ -1,69 +1,86 @@
 import { promisify } from "node:util";
 import { deflateRaw, inflateRaw } from "node:zlib";
 import type { ConfigDifference, DifferenceHunk } from "../admin/plane/config-difference.ts";
-import { messageOf } from "../base/errors.ts";
-import { type Digests, InputReader } from "../config/parse/inputs.ts";
+import { type NamedText, readConfigFiles } from "../config/parse/config-files.ts";
+import { type Digests, InputReader, type Inputs } from "../config/parse/inputs.ts";
 import { linesWithoutSecrets } from "../config/parse/secret-lines.ts";
 import { type DiffLine, diffLines } from "../report/diff.ts";
 
 const compress = promisify(deflateRaw);
 const decompress = promisify(inflateRaw);
 
-/** Characters of a file at most: it is compared on the main thread. */
+/** Characters of all files at most: they are compared on the main thread. */
 const LARGEST = 4 * 1024 * 1024;
 /** Lines between the first and the last change at most: they are compared in time by their square, 2,000 in about 20 ms. */
 const LONGEST = 2000;
 /** Lines around a change that are shown with it. */
 const CONTEXT = 3;
 
-/** The text of the file in effect, to compare it with what the file has become. It is kept compressed: 10,000 routes take about 100 KiB. */
+/** The texts of the files in effect, to compare them with what the files have become. They are kept compressed: 10,000 routes take about 100 KiB. */
 export class AppliedText {
-  readonly #path: string;
-  /** Undefined if it was too large, or changed after it was loaded. */
-  readonly #text: Promise<Buffer | undefined>;
+  readonly #paths: readonly string[];
+  /** By the file's name; undefined if they were too large, or changed after they were loaded. */
+  readonly #texts: Promise<ReadonlyMap<string, Buffer> | undefined>;
 
-  /** `files`: what was loaded, as digests. */
-  constructor(path: string, files: Digests) {
-    this.#path = path;
-    const text = textOf(path, files.get(path));
-    const isKept = text !== undefined && text.length <= LARGEST;
-    this.#text = isKept ? compress(text).catch(() => undefined) : Promise.resolve(undefined);
+  /** `paths`: files and folders; `files`: what was loaded, as digests. */
+  constructor(paths: readonly string[], files: Digests) {
+    this.#paths = paths;
+    const { texts, inputs, error } = textsIn(paths);
+    const isSame = error === undefined && [...inputs.files].every(([path, digest]) => files.get(path) === digest);
+    this.#texts = isSame ? compressed(texts).catch(() => undefined) : Promise.resolve(undefined);
   }
 
-  /** How the file differs now, without its secrets; `secret`: names of header fields and parameters. */
+  /** How the files differ now, without their secrets; `secret`: names of header fields and parameters. */
   async difference(secret: ReadonlySet<string>): Promise<ConfigDifference> {
-    const compressed = await this.#text;
-    if (compressed === undefined)
+    const kept = await this.#texts;
+    if (kept === undefined)
       return { unknown: "its text in effect was not kept: it is too large, or changed while it was read" };
-    const before = (await decompress(compressed)).toString();
-    let after: string;
-    try {
-      after = new InputReader().readText(this.#path);
-    } catch (error) {
-      return { unknown: `the file cannot be read: ${messageOf(error)}` };
+    const { texts, error } = textsIn(this.#paths);
+    if (error !== undefined) return { unknown: error };
+    if (!areComparable(texts)) return { unknown: "the file is too large to be compared" };
+    const now = new Map(texts.map(({ name, text }) => [name, text]));
+    const hunks: DifferenceHunk[] = [];
+    for (const file of new Set([...kept.keys(), ...now.keys()])) {
+      const buffer = kept.get(file);
+      const before = buffer === undefined ? "" : (await decompress(buffer)).toString();
+      const found = hunksOf(before, now.get(file) ?? "", secret);
+      if (found === undefined)
+        return { unknown: `more than ${LONGEST} lines lie between the first and the last change of ${file}` };
+      hunks.push(...found.map((hunk) => ({ file, ...hunk })));
     }
-    if (after.length > LARGEST) return { unknown: "the file is too large to be compared" };
-    return (
-      hunksOf(before, after, secret) ?? {
-        unknown: `more than ${LONGEST} lines lie between its first and its last change`,
-      }
-    );
+    return { hunks };
   }
 }
 
-/** Undefined if it is not the one with this digest. */
-function textOf(path: string, digest: string | undefined): string | undefined {
+/** The texts as they are on disk; `error`: why one of them cannot be read. */
+function textsIn(paths: readonly string[]): {
+  readonly texts: readonly NamedText[];
+  readonly inputs: Inputs;
+  readonly error?: string;
+} {
   const reader = new InputReader();
-  try {
-    const text = reader.readText(path);
-    return reader.inputs.files.get(path) === digest ? text : undefined;
-  } catch {
-    return undefined;
-  }
+  const { texts, problems } = readConfigFiles(paths, reader);
+  const [first] = problems;
+  const { inputs } = reader;
+  return { texts, inputs, ...(first !== undefined && { error: `${first.file}: ${first.message}` }) };
+}
+
+function areComparable(texts: readonly NamedText[]): boolean {
+  return texts.reduce((sum, { text }) => sum + text.length, 0) <= LARGEST;
+}
+
+/** Undefined if they are too large. */
+async function compressed(texts: readonly NamedText[]): Promise<ReadonlyMap<string, Buffer> | undefined> {
+  if (!areComparable(texts)) return undefined;
+  return new Map(await Promise.all(texts.map(async ({ name, text }) => [name, await compress(text)] as const)));
 }
 
 /** Undefined if too many lines would have to be compared. */
-function hunksOf(before: string, after: string, secret: ReadonlySet<string>): ConfigDifference | undefined {
+function hunksOf(
+  before: string,
+  after: string,
+  secret: ReadonlySet<string>,
+): Omit<DifferenceHunk, "file">[] | undefined {
   const [old, now] = [before.split("\n"), after.split("\n")];
   const shortest = Math.min(old.length, now.length);
   let start = 0;
@@ -88,7 +105,7 @@ function hunksOf(before: string, after: string, secret: ReadonlySet<string>): Co
     if (sign !== "-") nowAt++;
     return line;
   });
-  return { hunks: inHunks(numbered) };
+  return inHunks(numbered);
 }
 
 /** A line with the numbers, from 1 on, that it or the next one has before and after. */
@@ -98,7 +115,7 @@ interface Numbered extends DiffLine {
 }
 
 /** The changes with the lines around them. */
-function inHunks(lines: readonly Numbered[]): DifferenceHunk[] {
+function inHunks(lines: readonly Numbered[]): Omit<DifferenceHunk, "file">[] {
   const hunks: { before: number; after: number; lines: DiffLine[]; next: number }[] = [];
   for (const [index, line] of lines.entries()) {
     if (!lines.slice(Math.max(0, index - CONTEXT), index + CONTEXT + 1).some(({ sign }) => sign !== " ")) continue;

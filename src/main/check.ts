@@ -2,12 +2,11 @@ import { AdminClient, AdminClientError } from "../admin/client/client.ts";
 import { messageOf } from "../base/errors.ts";
 import type { Locate } from "../base/origin.ts";
 import { badChange } from "../cli/commands/proxy/impact.ts";
-import { readConfig } from "../cli/commands/read-config.ts";
 import { type Context, write, writeJson } from "../cli/runner/context.ts";
 import { CliError } from "../cli/runner/errors.ts";
-import { type CheckReport, checkConfig } from "../config/check.ts";
-import { type ConfigSource, type LoadResult, locating, rereadable } from "../config/load.ts";
-import { readText } from "../config/parse/inputs.ts";
+import { checkConfig, strictReport } from "../config/check.ts";
+import { type ConfigSource, type LoadResult, locating, rereadable, textsOf } from "../config/load.ts";
+import { InputReader, readText } from "../config/parse/inputs.ts";
 import { type Impact, impactOf } from "../impact/impact.ts";
 import { changesIn, impactText } from "../impact/impact-text.ts";
 import { readSampleFile, type SampleFile } from "../recorder/sample-file.ts";
@@ -34,8 +33,8 @@ export type CheckFormat = "text" | "json" | "junit" | "github";
 interface ImpactOptions {
   /** A file of samples, or the URL of the gateway that has them. */
   readonly samples: string;
-  /** The file of the configuration before the change; undefined: the one in effect in the gateway. */
-  readonly before: string | undefined;
+  /** The files of the configuration before the change; none: the one in effect in the gateway. */
+  readonly before: readonly string[];
   /** Changes that make the check fail: of FAIL_ON. */
   readonly failOn: readonly string[];
 }
@@ -65,16 +64,16 @@ export async function check(
   const file = rereadable(source);
   const checked = await checkConfig(file, context.env, { offline });
   const { loaded } = checked;
-  const report = strict ? strictly(checked.report) : checked.report;
+  const report = strict ? strictReport(checked.report) : checked.report;
   if (impact !== undefined && report.ok && loaded.ok) {
     const { samples, before } = impact;
     const found =
-      before === undefined
-        ? { impact: await impactAt(samples, source, context), diagnostics: [] }
+      before.length === 0
+        ? { impact: await impactAt(samples, file, context), diagnostics: [] }
         : await impactOn(samples, before, { loaded, locate: locating(file, context.env) }, context);
     const diagnostics = [...report.diagnostics, ...found.diagnostics];
     const plain = { ...report, diagnostics };
-    const whole = strict ? strictly(plain) : plain;
+    const whole = strict ? strictReport(plain) : plain;
     const ok = whole.ok && !changesIn(found.impact, impact.failOn);
     if (output === "json") await writeJson(context, { ...whole, ok, impact: found.impact });
     else await print(`${RENDER[output](whole)}${impactText(found.impact)}`);
@@ -111,14 +110,6 @@ export async function check(
 /** How a report without results of cases is printed; JUnit's XML has no place for problems of a configuration. */
 const RENDER = { text: renderReport, junit: renderReport, github: annotations } as const;
 
-/** The report with warnings as errors. */
-function strictly(report: CheckReport): CheckReport {
-  const diagnostics = report.diagnostics.map(
-    (each): Diagnostic => (each.severity === "warning" ? { ...each, severity: "error" } : each),
-  );
-  return { ...report, ok: !diagnostics.some(({ severity }) => severity === "error"), diagnostics };
-}
-
 /** With the places in the configuration of what decided. */
 function inConfiguration(verdict: Verdict, locate: Locate): Verdict {
   const failures = verdict.failures.map((each) => ({ ...each, why: placed(each.why, locate) }));
@@ -128,13 +119,13 @@ function inConfiguration(verdict: Verdict, locate: Locate): Verdict {
 /** What the change would do to the requests of a file of samples, and a warning if `before` is not the configuration that they were taken with. */
 async function impactOn(
   samples: string,
-  before: string,
+  before: readonly string[],
   { loaded, locate }: { readonly loaded: ValidConfiguration; readonly locate: Locate },
   { env }: Context,
 ): Promise<{ readonly impact: Impact; readonly diagnostics: readonly Diagnostic[] }> {
   const taken = readSamples(samples);
-  const file = rereadable({ kind: "file", path: before });
-  const old = await validConfiguration(file, env, before);
+  const file = rereadable({ kind: "files", paths: before });
+  const old = await validConfiguration(file, env, before.join(", "));
   const rehearsal = rehearse(old, env);
   const after = rehearse(loaded, env);
   try {
@@ -145,7 +136,10 @@ async function impactOn(
     const impact = await impactOf(taken.samples, ...sides);
     const known = fingerprintOf(old.ir, sensitiveHeaders(old.config.sensitiveHeaders));
     const difference = differenceBetween(taken.configuration, known);
-    return { impact, diagnostics: difference === undefined ? [] : [otherConfiguration(samples, before, difference)] };
+    return {
+      impact,
+      diagnostics: difference === undefined ? [] : [otherConfiguration(samples, before.join(", "), difference)],
+    };
   } finally {
     rehearsal.close();
     after.close();
@@ -166,9 +160,9 @@ function otherConfiguration(samples: string, before: string, difference: string)
 
 /** What the configuration in place of the one in effect would do to the requests that a gateway has sampled. */
 async function impactAt(url: string, source: ConfigSource, { signal }: Context): Promise<Impact> {
-  const { text, name } = source.kind === "text" ? { name: "text", ...source } : readConfig(source.path);
+  const { texts } = textsOf(source, new InputReader());
   try {
-    return await new AdminClient(url.replace(/\/$/, "")).impact({ text, name }, { signal });
+    return await new AdminClient(url.replace(/\/$/, "")).impact({ texts }, { signal });
   } catch (error) {
     if (!(error instanceof AdminClientError)) throw error;
     throw error.kind === "status"

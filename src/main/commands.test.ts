@@ -19,26 +19,29 @@ function parsed(...argv: string[]): readonly [name: string, options: object, ...
 }
 
 test("without a command it runs a gateway, on a file, on text or on the default", () => {
-  assert.deepEqual(parsed(), ["run", {}]);
-  assert.deepEqual(parsed("-f", "a.yaml"), ["run", { file: "a.yaml" }]);
-  assert.deepEqual(parsed("-f", "-"), ["run", { file: "-" }]);
-  assert.deepEqual(parsed("run", "--file=a.yaml"), ["run", { file: "a.yaml" }]);
-  assert.deepEqual(parsed("--config", "{}", "--validate-only"), ["run", { config: "{}", "validate-only": true }]);
-  assert.deepEqual(parsed("--file=a", "--supervised"), ["run", { file: "a", supervised: true }]);
+  assert.deepEqual(parsed(), ["run", { file: [] }]);
+  assert.deepEqual(parsed("-f", "a.yaml"), ["run", { file: ["a.yaml"] }]);
+  assert.deepEqual(parsed("-f", "-"), ["run", { file: ["-"] }]);
+  assert.deepEqual(parsed("run", "--file=a.yaml"), ["run", { file: ["a.yaml"] }]);
+  assert.deepEqual(parsed("--config", "{}", "--validate-only"), [
+    "run",
+    { file: [], config: "{}", "validate-only": true },
+  ]);
+  assert.deepEqual(parsed("--file=a", "--supervised"), ["run", { file: ["a"], supervised: true }]);
 });
 
 test("a command may stand before or after its options", () => {
-  assert.deepEqual(parsed("check", "-f", "a"), ["check", { file: "a", "fail-on": [] }]);
-  assert.deepEqual(parsed("-f", "a", "check"), ["check", { file: "a", "fail-on": [] }]);
-  assert.deepEqual(parsed("-f", "check", "migrate"), ["migrate", { file: "check" }]);
-  assert.deepEqual(parsed("quickstart"), ["quickstart", {}]);
+  assert.deepEqual(parsed("check", "-f", "a"), ["check", { file: ["a"], before: [], "fail-on": [] }]);
+  assert.deepEqual(parsed("-f", "a", "check"), ["check", { file: ["a"], before: [], "fail-on": [] }]);
+  assert.deepEqual(parsed("-f", "check", "migrate"), ["migrate", { file: ["check"] }]);
+  assert.deepEqual(parsed("quickstart"), ["quickstart", { file: [] }]);
 });
 
 test("a command line after -- is left unchanged", () => {
   const program = ["curl", "-f", "--json", "--", "-h"];
   assert.deepEqual(parsed("oneshot", "-f", "a", "--output", "log", "--", ...program), [
     "oneshot",
-    { file: "a", output: "log" },
+    { file: ["a"], output: "log" },
     program,
   ]);
 });
@@ -61,7 +64,7 @@ const rejected: readonly (readonly [argv: string, error: string, hint?: string])
   ["-f a --output b", "unknown option '--output'"],
   ["-f a -- true", "nothing may follow -- here"],
   ["migrate", "migrate needs a file", "tracegate migrate -f FILE"],
-  ["migrate -f -", "migrate rewrites a file, which - is not"],
+  ["migrate -f -", "migrate rewrites files, and - is none"],
   ["dance", 'unknown command "dance" for "tracegate"', "tracegate --help"],
   ["chek -f a", 'unknown command "chek" for "tracegate"', "tracegate check"],
   ["a.yaml", 'unknown command "a.yaml" for "tracegate"', "tracegate -f a.yaml"],
@@ -109,8 +112,10 @@ test("completion offers commands, and the options of a gateway", async () => {
     "oneshot",
     "migrate",
     "quickstart",
+    "init",
     "healthcheck",
     "controller",
+    "convert",
     "help",
     "completion",
   ];

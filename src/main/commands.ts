@@ -1,3 +1,4 @@
+import { convertGroup } from "../cli/commands/convert.ts";
 import { EXPLAIN_OPTIONS, EXPLAIN_REST } from "../cli/explain/words.ts";
 import { completionCommand, helpCommand } from "../cli/runner/builtin.ts";
 import { write } from "../cli/runner/context.ts";
@@ -16,11 +17,12 @@ import { versionInfo } from "./version.ts";
  */
 
 const FILE = {
-  type: "text",
+  type: "list",
+  whole: true,
   short: "f",
   value: "file",
   completes: "file",
-  summary: "Configuration file; - reads standard input once",
+  summary: "Configuration file or folder of files, may be given several times; - reads standard input once",
 } as const;
 
 const CONFIG = {
@@ -34,29 +36,63 @@ const run = defineCommand({
   name: "run",
   summary: "Run a gateway (the default command)",
   description: [
-    "With -f it runs on a file and reloads it when it changes, or on SIGHUP. Without -f and -c it runs on /config/config.yaml or, if there is no folder /config, on ~/.config/tracegate/config.yaml, which it creates if it does not exist.",
+    "With -f it runs on a file, or on several files and folders as one configuration, and reloads them when one changes, appears or goes, or on SIGHUP. Without -f and -c it runs on /config/config.yaml or, if there is no folder /config, on ~/.config/tracegate/config.yaml, which it creates if it does not exist.",
     "SIGTERM and SIGINT drain it; a second signal stops it at once.",
   ],
   options: {
     file: FILE,
     config: CONFIG,
     "validate-only": { type: "switch", summary: "Validate the configuration, then exit" },
+    strict: { type: "switch", summary: "Treat warnings as errors, at the start and for reloads" },
+    "take-over": {
+      type: "switch",
+      summary:
+        "Have the gateway that runs start this one in its place, without a gap, then drain; end when this one serves",
+    },
+    pid: { type: "text", value: "process", summary: "For --take-over, if several gateways run" },
     supervised: { type: "switch", hidden: true, summary: "Stop when the parent process ends" },
   },
   examples: [
     { does: "Run a gateway on a file", run: "-f gateway.yaml" },
+    { does: "Run it on a file and a folder of files", run: "-f gateway.yaml -f conf.d" },
+    { does: "Run only a configuration without warnings", run: "-f gateway.yaml --strict" },
+    { does: "Upgrade a running gateway without a gap", run: "--take-over -f gateway.yaml" },
     { does: "Validate only", run: "-f gateway.yaml --validate-only" },
   ],
   async run({ options }, context) {
     onlyOneSource(options);
     if (options["validate-only"]) return (await import("./run.ts")).validateOnly(options, context);
+    if (options["take-over"]) {
+      if (options.file.some(isReadOnce))
+        throw usage(
+          "--take-over leaves standard input to nobody",
+          "write the configuration to a file, or pass it with -c",
+        );
+      const { takeOver } = await import("./take-over/launcher.ts");
+      return takeOver(argumentsOf(options), options.pid, context);
+    }
+    if (options.pid !== undefined) throw usage("--pid is for --take-over", "tracegate --take-over --pid PID -f FILE");
     const signals = new HarmlessSignals();
     const { startWorkersEarly } = await import("./early-workers.ts");
-    const threads = startWorkersEarly(options, context.env);
+    const threads = startWorkersEarly({ files: options.file, config: options.config }, context.env);
     const { runGateway } = await import("./run.ts");
     return runGateway(options, options.supervised, threads, signals);
   },
 });
+
+/** The arguments of a new process that takes over: what was given, apart from the options of the command that starts it. */
+function argumentsOf({
+  file,
+  config,
+  strict,
+}: {
+  readonly file: readonly string[];
+  readonly config: string | undefined;
+  readonly strict: boolean;
+}): string[] {
+  const source = config === undefined ? file.flatMap((each) => ["--file", each]) : ["--config", config];
+  return ["run", ...source, ...(strict ? ["--strict"] : [])];
+}
 
 const check = defineCommand({
   name: "check",
@@ -87,10 +123,12 @@ const check = defineCommand({
       summary: "A file of samples, or the URL of an admin server: what would change for the requests that were sampled",
     },
     before: {
-      type: "text",
+      type: "list",
+      whole: true,
       value: "file",
       completes: "file",
-      summary: "For a file of samples: the configuration before the change",
+      summary:
+        "For a file of samples: the configuration before the change, a file or folder; may be given several times",
     },
     "fail-on": {
       type: "list",
@@ -115,13 +153,13 @@ const check = defineCommand({
     },
   ],
   async run({ options: { file, expect, impact, before, "fail-on": failOn, offline, output, strict } }, context) {
-    if (file === undefined) throw usage("check needs a file", "tracegate check -f FILE");
+    if (file.length === 0) throw usage("check needs a file", "tracegate check -f FILE");
     if (output === "junit" && expect === undefined)
       throw usage("-o junit reports on cases", "tracegate check -f FILE --expect CASES -o junit");
     if (expect !== undefined && impact !== undefined)
       throw usage("--expect and --impact are two checks", "tracegate check -f FILE --impact SAMPLES --before FILE");
     const needsBefore = impact !== undefined && !isUrl(impact);
-    if (needsBefore !== (before !== undefined))
+    if (needsBefore !== before.length > 0)
       throw usage(
         "a file of samples needs the configuration --before, and nothing else does",
         "tracegate check -f FILE --impact SAMPLES --before FILE, or --impact http://localhost:15000",
@@ -131,7 +169,11 @@ const check = defineCommand({
     const { check } = await import("./check.ts");
     const format = context.json ? "json" : (output as CheckFormat | undefined);
     const compared = impact === undefined ? undefined : { samples: impact, before, failOn };
-    return check({ kind: "file", path: file }, { offline, strict, expect, impact: compared, output: format }, context);
+    return check(
+      { kind: "files", paths: file },
+      { offline, strict, expect, impact: compared, output: format },
+      context,
+    );
   },
 });
 
@@ -162,10 +204,13 @@ const explain = defineCommand({
     },
   ],
   async run({ options: { file, assume, source, output }, rest = [] }, context) {
-    if (file === undefined) throw usage("explain needs a file", EXPLAIN_USAGE);
+    if (file.length === 0) throw usage("explain needs a file", EXPLAIN_USAGE);
     if (rest.length === 0) throw usage("explain needs a URL after --", EXPLAIN_USAGE);
-    const { explainFile } = await import("./explain.ts");
-    return explainFile({ file, assume, source, json: context.json || output === "json", request: rest }, context);
+    const { explainFiles } = await import("./explain.ts");
+    return explainFiles(
+      { files: file, assume, source, json: context.json || output === "json", request: rest },
+      context,
+    );
   },
 });
 
@@ -190,14 +235,14 @@ const oneshot = defineCommand({
   async run({ options: { file, config, output }, rest = [] }) {
     onlyOneSource({ file, config });
     if (rest.length === 0) throw usage("oneshot needs a command after --", ONESHOT_USAGE);
-    if (file === undefined && config === undefined) throw usage("oneshot needs a configuration", ONESHOT_USAGE);
-    if (file !== undefined && isReadOnce(file))
+    if (file.length === 0 && config === undefined) throw usage("oneshot needs a configuration", ONESHOT_USAGE);
+    if (file.some(isReadOnce))
       throw usage(
         "oneshot leaves standard input to the command",
         "write the configuration to a file, or pass it with -c",
       );
     const { oneshot } = await import("./oneshot.ts");
-    return oneshot({ file, config, output, program: rest });
+    return oneshot({ files: file, config, output, program: rest });
   },
 });
 
@@ -207,8 +252,9 @@ const migrate = defineCommand({
   options: { file: FILE },
   examples: [{ does: "Update a file", run: "migrate -f gateway.yaml" }],
   async run({ options: { file } }, context) {
-    if (file === undefined) throw usage("migrate needs a file", "tracegate migrate -f FILE");
-    if (isReadOnce(file)) throw usage(`migrate rewrites a file, which ${file} is not`);
+    if (file.length === 0) throw usage("migrate needs a file", "tracegate migrate -f FILE");
+    const unfit = file.find(isReadOnce);
+    if (unfit !== undefined) throw usage(`migrate rewrites files, and ${unfit} is none`);
     const { migrate } = await import("./migrate.ts");
     // The user's own file, which must not change, so it is printed as bytes.
     return migrate(file, (text) => write(context.stdout, Buffer.from(text)));
@@ -224,6 +270,36 @@ const quickstart = defineCommand({
     const signals = new HarmlessSignals();
     const { quickstart } = await import("./run.ts");
     return quickstart(file, signals);
+  },
+});
+
+const init = defineCommand({
+  name: "init",
+  summary: "Write the files to run a gateway: a unit, a Compose file, Kubernetes objects, or a dashboard with alerts",
+  description: [
+    "systemd: a unit and a configuration. compose: a Compose file and a configuration. kubernetes: CRDs, the controller and an example. grafana: a dashboard, and alert rules for Prometheus.",
+    "Writes nothing if one of the files is there already, and prints what to do next.",
+  ],
+  argument: { name: "kind", required: true, summary: "systemd, compose, kubernetes or grafana" },
+  options: {
+    to: {
+      type: "text",
+      value: "folder",
+      default: ".",
+      completes: "file",
+      summary: "Folder to write to (default: this one)",
+    },
+    force: { type: "switch", summary: "Overwrite files" },
+  },
+  examples: [
+    { does: "A unit for systemd, in a folder of its own", run: "init systemd --to unit" },
+    { does: "A dashboard and alerts", run: "init grafana --to observability" },
+  ],
+  async run({ argument = "", options: { to, force } }, { stdout }) {
+    const { init, isKit, KITS } = await import("./init.ts");
+    if (!isKit(argument)) throw usage(`init ${argument}: no such kind`, `one of ${KITS.join(", ")}`);
+    await write(stdout, init(argument, to, force));
+    return 0;
   },
 });
 
@@ -288,7 +364,7 @@ const healthcheck = defineCommand({
   },
 });
 
-const own: readonly Command[] = [run, check, explain, oneshot, migrate, quickstart, healthcheck, controller];
+const own: readonly Command[] = [run, check, explain, oneshot, migrate, quickstart, init, healthcheck, controller];
 
 /** `tracegate` with all its commands. */
 export const tracegate: Program = {
@@ -297,9 +373,10 @@ export const tracegate: Program = {
   description: ["Watch a request: tgctl proxy trace --local"],
   commands: [
     ...own,
+    convertGroup,
     helpCommand(
       () => tracegate,
-      own.map(({ name }) => name),
+      [...own, convertGroup].map(({ name }) => name),
       "check",
     ),
     completionCommand("tracegate"),
@@ -308,7 +385,7 @@ export const tracegate: Program = {
   errorPrefix: "tracegate",
   environment: [
     ["RUST_LOG", "Log filter, such as info or upstream=debug; overrides config.logging.level"],
-    ["LOG_FORMAT", "text or json; overrides config.logging.format"],
+    ["LOG_FORMAT", "text, json, combined or common; overrides config.logging.format"],
     ["NO_COLOR", "When set, explanations in a terminal have no colors"],
   ],
   exitCodes: [
@@ -327,8 +404,8 @@ function onlyOneSource({
   file,
   config,
 }: {
-  readonly file?: string | undefined;
+  readonly file: readonly string[];
   readonly config?: string | undefined;
 }): void {
-  if (file !== undefined && config !== undefined) throw usage("only one of --config or --file");
+  if (file.length > 0 && config !== undefined) throw usage("only one of --config or --file");
 }

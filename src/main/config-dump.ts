@@ -147,7 +147,8 @@ function dumpListener(listener: Listener, context: DumpContext): Fields {
 export function dumpListenerHead(listener: Listener): Fields {
   const secure = listener.protocol === "HTTPS" || listener.protocol === "TLS";
   const made = listener.tls?.dynamicCa !== undefined;
-  const certificateSource = listener.tls === undefined ? null : { certificateSource: made ? "DynamicCa" : "Static" };
+  const source = listener.acme !== undefined ? "Acme" : made ? "DynamicCa" : "Static";
+  const certificateSource = listener.tls === undefined ? null : { certificateSource: source };
   return {
     key: listener.key,
     gatewayName: listener.gatewayName,

@@ -1,10 +1,11 @@
 import assert from "node:assert/strict";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, renameSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { LogOutput } from "../base/log.ts";
 import { parseLogFilter } from "../base/log-filter.ts";
+import type { ConfigSource } from "../config/load.ts";
 import { loadConfigAside } from "../config/load-thread.ts";
 import type { Impact } from "../impact/impact.ts";
 import { collectGarbage } from "../net/node-internals.ts";
@@ -15,11 +16,16 @@ import { ConfigFollower } from "./config-follower.ts";
 
 /** A follower of a file with workers that reject what `reject` throws at; time passes only by `pass`. */
 async function follower(t: TestContext, reject: () => void, text = "binds: []\n") {
-  t.mock.timers.enable({ apis: ["setTimeout", "setInterval"] });
   const folder = mkdtempSync(join(tmpdir(), "tracegate-follower-"));
   const path = join(folder, "gateway.yaml");
   writeFileSync(path, text);
-  const source = { kind: "file", path } as const;
+  t.after(() => rmSync(folder, { recursive: true }));
+  return await follow(t, { kind: "files", paths: [path] }, reject);
+}
+
+/** The same with files that the test brings. */
+async function follow(t: TestContext, source: ConfigSource, reject: () => void = () => {}, strict = false) {
+  t.mock.timers.enable({ apis: ["setTimeout", "setInterval"] });
   const start = await loadConfigAside(source, {});
   assert.ok(start.ok);
   const lines: string[] = [];
@@ -36,12 +42,9 @@ async function follower(t: TestContext, reject: () => void, text = "binds: []\n"
     attempted: (): void => {},
   };
   const log = new LogOutput(parseLogFilter("info"), "text", (line) => lines.push(line)).logger("gateway");
-  const made = new ConfigFollower(source, {}, new ResourceStore(ANYWHERE), start, host, log);
+  const made = new ConfigFollower(source, {}, new ResourceStore(ANYWHERE), start, host, log, strict);
   await made.begin();
-  t.after(() => {
-    made.close();
-    rmSync(folder, { recursive: true });
-  });
+  t.after(() => made.close());
   return {
     follower: made,
     impacts,
@@ -83,6 +86,23 @@ test("the status counts the warnings about the configuration in effect, and list
     false,
     "lines of the file are not part of the status",
   );
+});
+
+test("strict: a changed file with warnings does not take effect", async (t: TestContext) => {
+  const folder = mkdtempSync(join(tmpdir(), "tracegate-follower-"));
+  t.after(() => rmSync(folder, { recursive: true }));
+  const path = join(folder, "gateway.yaml");
+  writeFileSync(path, "binds: []\n");
+  const { follower } = await follow(t, { kind: "files", paths: [path] }, undefined, true);
+  const route = (mode: string): string =>
+    `gateways: { default: { port: 0 } }\nroutes: [{ policies: { apiKey: { ${mode}keys: [{ key: abc }] } }, backends: [{ host: "127.0.0.1:1" }] }]\n`;
+  writeFileSync(path, route(""));
+  assert.equal(await follower.reload(), false);
+  const { generation, lastError } = follower.status;
+  assert.equal(generation, 1);
+  assert.match(lastError?.message ?? "", /error: .*requests without credentials pass.*\[lenient-authentication\]/);
+  writeFileSync(path, route("mode: strict, "));
+  assert.equal(await follower.reload(), true);
 });
 
 test("a configuration rejected for an outside reason is retried after 1, 2, 4 … 30 s, and logged once", async (t: TestContext) => {
@@ -159,4 +179,36 @@ test("an impact that cannot be found keeps the old configuration", async (t: Tes
   assert.equal(await f.follower.reload(), false);
   assert.match(f.follower.status.lastError?.message ?? "", /nothing asks for an impact/);
   assert.ok(f.follower.status.nextRetryAt !== null);
+});
+
+test("a folder whose link moves to another version is one reload, and what was refused names its file", async (t) => {
+  const folder = mkdtempSync(join(tmpdir(), "tracegate-folder-"));
+  // As Kubernetes mounts a ConfigMap.
+  const version = (name: string, files: Readonly<Record<string, string>>): void => {
+    mkdirSync(join(folder, name));
+    for (const [file, text] of Object.entries(files)) writeFileSync(join(folder, name, file), text);
+    symlinkSync(name, join(folder, "..next"));
+    renameSync(join(folder, "..next"), join(folder, "..data"));
+  };
+  version("..1", { "a.yaml": "binds: []\n", "b.yaml": "backends: []\n" });
+  for (const file of ["a.yaml", "b.yaml"]) symlinkSync(join("..data", file), join(folder, file));
+  const followed = await follow(t, { kind: "files", paths: [folder] });
+  version("..2", { "a.yaml": "binds: [ ]\n", "b.yaml": "backends: [ ]\n" });
+  symlinkSync("..data/c.yaml", join(folder, "c.yaml"));
+  writeFileSync(join(folder, "..2", "c.yaml"), "routes: []\n");
+  await followed.pass(2000);
+  await followed.pass(2000);
+  assert.deepEqual([followed.attempts(), followed.follower.status.synchronized], [2, true]);
+  version("..3", { "a.yaml": "binds: [ ]\n", "b.yaml": "backends: 1\n", "c.yaml": "routes: []\n" });
+  await followed.pass(2000);
+  await followed.pass(2000);
+  assert.equal(followed.attempts(), 2);
+  assert.match(followed.follower.status.lastError?.message ?? "", /b\.yaml:1:11: error: backends: /);
+  const difference = await followed.follower.difference(new Set());
+  assert.deepEqual("hunks" in difference && difference.hunks.map(({ file }) => file), [join(folder, "b.yaml")]);
+  version("..4", { "a.yaml": "binds: [ ]\n", "b.yaml": "backends: []\n", "c.yaml": "routes: []\n" });
+  await followed.pass(2000);
+  await followed.pass(2000);
+  assert.deepEqual([followed.attempts(), followed.follower.status.lastError], [3, null]);
+  rmSync(folder, { recursive: true });
 });

@@ -4,7 +4,7 @@ import { messageOf } from "../base/errors.ts";
 import type { Logger } from "../base/log.ts";
 import type { Locate } from "../base/origin.ts";
 import type { ConfigSource } from "../config/load.ts";
-import { loadConfigAside, loadWithResources, type PackedLoad } from "../config/load-thread.ts";
+import { loadConfigAside, loadWithResources, type PackedLoad, strictLoad } from "../config/load-thread.ts";
 import { type Inputs, UNKNOWN } from "../config/parse/inputs.ts";
 import { restartRequired, type Settings } from "../config/settings.ts";
 import { FileWatch } from "../config/watch.ts";
@@ -61,6 +61,7 @@ export class ConfigFollower implements Follower {
   readonly #resources: ResourceStore;
   readonly #host: Host;
   readonly #log: Logger;
+  readonly #strict: boolean;
   readonly #watch: FileWatch;
   /** The settings at startup; changes to those that are read only then are reported. */
   readonly #settings: Settings;
@@ -81,7 +82,10 @@ export class ConfigFollower implements Follower {
   #queue: Promise<unknown> = Promise.resolve();
   #closed = false;
 
-  /** `start`: the configuration at startup, with whose settings later ones are compared. */
+  /**
+   * `start`: the configuration at startup, with whose settings later ones are compared. `strict`: configurations with warnings are
+   * rejected.
+   */
   constructor(
     source: ConfigSource,
     env: Readonly<Record<string, string | undefined>>,
@@ -89,7 +93,9 @@ export class ConfigFollower implements Follower {
     start: Loaded,
     host: Host,
     log: Logger,
+    strict = false,
   ) {
+    this.#strict = strict;
     this.#source = source;
     this.#env = env;
     this.#resources = resources;
@@ -121,7 +127,7 @@ export class ConfigFollower implements Follower {
       restartRequired: this.#restartRequired,
       warnings: this.#warnings,
       missingDocuments: this.#resources.missing,
-      source: this.#source.kind === "text" ? (this.#source.name ?? "command line") : this.#source.path,
+      source: nameOfSource(this.#source),
     };
   }
 
@@ -172,6 +178,7 @@ export class ConfigFollower implements Follower {
         (known) => loadConfigAside(this.#source, this.#env, known, this.#inEffect?.configuration),
         this.#resources,
       );
+      if (this.#strict) loaded = strictLoad(loaded);
       rejection = loaded.ok ? (this.#invalid(loaded) ?? (await this.#harmful(loaded))) : this.#explain(loaded);
       if (loaded.ok && rejection === undefined) await this.#host.apply(this.#generation + 1, loaded.configuration);
     } catch (error) {
@@ -193,7 +200,11 @@ export class ConfigFollower implements Follower {
     const { diagnostics, inputs, urls } = loaded;
     const inUse = new Set(this.#inEffect?.urls);
     // An unreadable file or a URL may become readable without a change of any watched file.
-    const outside = [...inputs.files.values()].includes(UNKNOWN) || urls.some((url) => !inUse.has(url));
+    // The clock changes what is said of a certificate.
+    const outside =
+      [...inputs.files.values()].includes(UNKNOWN) ||
+      urls.some((url) => !inUse.has(url)) ||
+      diagnostics.some(({ invalidCertificate }) => invalidCertificate !== undefined);
     return { ...problemsIn(diagnostics), inputs, outside };
   }
 
@@ -240,7 +251,7 @@ export class ConfigFollower implements Follower {
     this.#appliedAt = new Date().toISOString();
     this.#inEffect = loaded;
     this.#places = new WrittenPlaces(this.#source, this.#env, loaded.inputs.files);
-    if (this.#source.kind === "file") this.#text = new AppliedText(this.#source.path, loaded.inputs.files);
+    if (this.#source.kind === "files") this.#text = new AppliedText(this.#source.paths, loaded.inputs.files);
     this.#warnings = warningsOf(loaded.warnings);
     this.#lastError = null;
     this.#rejected = undefined;
@@ -292,13 +303,19 @@ export class ConfigFollower implements Follower {
 
   /** Only files are followed: text of the command line and standard input cannot be read again. */
   #follow(files: Inputs["files"]): void {
-    if (this.#source.kind === "file" && !this.#closed) this.#watch.follow(files);
+    if (this.#source.kind === "files" && !this.#closed) this.#watch.follow(files);
   }
 
   #cancelRepeat(): void {
     clearTimeout(this.#repeat?.timer);
     this.#repeat = undefined;
   }
+}
+
+function nameOfSource(source: ConfigSource): string {
+  if (source.kind === "files") return source.paths.join(", ");
+  if (source.kind === "text") return source.name ?? "command line";
+  return source.texts.map(({ name }) => name).join(", ");
 }
 
 function percent(share: number): string {

@@ -15,7 +15,7 @@ import { ResourceStore } from "../translation/resources/store.ts";
 import { rehearsalSettings } from "./worker-settings.ts";
 
 interface ExplainOptions {
-  readonly file: string;
+  readonly files: readonly string[];
   readonly assume: readonly string[];
   readonly source: string | undefined;
   /** Prints JSON, not a tree. */
@@ -24,10 +24,10 @@ interface ExplainOptions {
   readonly request: readonly string[];
 }
 
-/** Explains what a file does with one request. Resolves with the exit code: 0 if an outcome lets the request pass, else 1. */
-export async function explainFile(options: ExplainOptions, context: Context): Promise<number> {
+/** Explains what files do with one request. Resolves with the exit code: 0 if an outcome lets the request pass, else 1. */
+export async function explainFiles(options: ExplainOptions, context: Context): Promise<number> {
   const question = questionOf(options.request, options);
-  const file = rereadable({ kind: "file", path: options.file });
+  const file = rereadable({ kind: "files", paths: options.files });
   const rehearsal = await rehearsalOf(file, context.env);
   try {
     const explained = await explain(rehearsal, question).catch((error: unknown) => {

@@ -83,7 +83,7 @@ export function certificateMetrics({ binds }: Ir): ExtraMetric[] {
   const samples: LabelledSample[] = [];
   for (const { key: bind, listeners } of binds)
     for (const { tls, name: listener, gatewayNamespace, gatewayName } of listeners)
-      if (tls !== undefined) {
+      if (tls !== undefined && tls.pending === undefined) {
         const labels = { bind, gateway: `${gatewayNamespace}/${gatewayName}`, listener };
         samples.push({ labels, value: expiryOf(tls) });
       }

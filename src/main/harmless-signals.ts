@@ -7,8 +7,8 @@ import { isatty } from "node:tty";
 export class HarmlessSignals {
   /** SIGHUP. Before the gateway runs there is nothing to reload: its follower compares the files with what was read. */
   onReload = (): void => {};
-  /** SIGUSR2, which scripts that rotate logs of other servers send. For SIGUSR1 see bin/launch.sh. */
-  onUnused = (): void => {};
+  /** SIGUSR2, which scripts that rotate logs send. For SIGUSR1 see bin/launch.sh. */
+  onReopen = (): void => {};
   /** SIGHUP because the terminal was closed, not as a request to reload. */
   onTerminalClosed = (): void => process.exit(129);
 
@@ -18,6 +18,6 @@ export class HarmlessSignals {
       if (hadTerminal && !isatty(0)) this.onTerminalClosed();
       else this.onReload();
     });
-    process.on("SIGUSR2", () => this.onUnused());
+    process.on("SIGUSR2", () => this.onReopen());
   }
 }

@@ -1,11 +1,18 @@
 import { fstatSync, writeSync } from "node:fs";
+import { linesIn } from "../base/lines.ts";
 import type { LogOutput } from "../base/log.ts";
 import { counter, type ExtraMetric } from "../telemetry/prometheus.ts";
+import type { AccessFormat } from "../telemetry/settings.ts";
+import type { LogFile } from "./log-file.ts";
 
-/** The log of a gateway: lines of the main thread and of workers go to one sink. */
+/** The log of a gateway: lines of the main thread and of workers go to one sink, those of the access log perhaps to a file. */
 export interface GatewayLog {
   readonly output: LogOutput;
   readonly sink: LogSink;
+  /** Default: that of `output`. */
+  readonly accessFormat?: AccessFormat;
+  /** For the access log; default: it goes to `sink`. */
+  readonly file?: LogFile | undefined;
 }
 
 /** Bytes that may wait for a slow reader: about twenty thousand lines of the access log. */
@@ -13,7 +20,7 @@ const MAX_WAITING = 4 * 1024 * 1024;
 const STDOUT = 1;
 const LINE_FEED = 0x0a;
 
-type Loss = "failed" | "queue_full";
+type Loss = "failed" | "queue_full" | "file";
 
 /**
  * Standard output that never blocks or ends the gateway: lines that cannot be written (full disk, closed pipe) or exceed the
@@ -24,7 +31,7 @@ export class LogSink {
   /** For pipes, sockets and terminals, which may be slow; undefined for files and devices, which are written synchronously. */
   readonly #stream: NodeJS.WriteStream | undefined;
   readonly #describe: (lines: number) => string;
-  readonly #dropped: Record<Loss, number> = { failed: 0, queue_full: 0 };
+  readonly #dropped: Record<Loss, number> = { failed: 0, queue_full: 0, file: 0 };
   /** Lines dropped since the log last reported any. */
   #unreported = 0;
   /** The buffer is full: lines are dropped until the reader has emptied it, so that gaps are few and long. */
@@ -57,11 +64,14 @@ export class LogSink {
     this.#lose("queue_full", lines);
   }
 
+  /** Counts lines that a `LogFile` dropped, which it reports itself. */
+  addLost(lines: number): void {
+    this.#dropped.file += lines;
+  }
+
   metrics(): ExtraMetric[] {
     const dropped = Object.entries(this.#dropped).map(([reason, value]) => ({ labels: { reason }, value }));
-    return [
-      counter("tracegate_log_lines_dropped_total", "Log lines that could not be written to standard output.", dropped),
-    ];
+    return [counter("tracegate_log_lines_dropped_total", "Log lines that could not be written.", dropped)];
   }
 
   /** Resolves when everything is written, after `deadlineMs` at most. */
@@ -130,12 +140,6 @@ export class LogSink {
 
 function isFailure(error: Error | null | undefined): boolean {
   return error !== null && error !== undefined;
-}
-
-function linesIn(bytes: Buffer): number {
-  let lines = 0;
-  for (let at = bytes.indexOf(LINE_FEED); at !== -1; at = bytes.indexOf(LINE_FEED, at + 1)) lines++;
-  return lines;
 }
 
 /** Files, and devices such as /dev/null and /dev/full. Terminals are devices too, but Node.js writes to them as to pipes. */

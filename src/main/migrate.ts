@@ -2,37 +2,34 @@ import { randomBytes } from "node:crypto";
 import { realpathSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { messageOf } from "../base/errors.ts";
 import { migrateConfig } from "../config/migrate/migrate.ts";
-import { readText } from "../config/parse/inputs.ts";
+import { readConfigFiles } from "../config/parse/config-files.ts";
+import { InputReader } from "../config/parse/inputs.ts";
 import { formatDiagnostics } from "../translation/problems/diagnostics.ts";
 
 /**
- * Rewrites fields of a configuration file that have moved (`migrateConfig`): all of them or, if one cannot be moved, none.
- * Prints what it did. Resolves with the exit code: 0 if the file is up to date, else 1.
+ * Rewrites fields of configuration files that have moved (`migrateConfig`): all of them or, if one cannot be moved, none.
+ * Prints what it did. Resolves with the exit code: 0 if the files are up to date, else 1.
  */
-export async function migrate(file: string, print: (text: string) => Promise<void>): Promise<number> {
-  let text: string;
-  try {
-    text = readText(file);
-  } catch (error) {
-    await print(`${file}: error: cannot read the file: ${messageOf(error)}\n`);
-    return 1;
+export async function migrate(paths: readonly string[], print: (text: string) => Promise<void>): Promise<number> {
+  const { texts, problems } = readConfigFiles(paths, new InputReader());
+  for (const { file, message } of problems) await print(`${file}: error: ${message}\n`);
+  const migrations = texts.map(({ name, text }) => ({ name, migration: migrateConfig(name, text) }));
+  const diagnostics = migrations.flatMap(({ migration }) => (migration.ok ? [] : migration.diagnostics));
+  if (diagnostics.length > 0) await print(formatDiagnostics(diagnostics));
+  if (diagnostics.length > 0 || problems.length > 0) return 1;
+  for (const { name, migration } of migrations) {
+    if (!migration.ok || !migration.changed) {
+      await print(`Nothing to migrate: ${name}\n`);
+      continue;
+    }
+    try {
+      replace(realpathSync(name), migration.text);
+    } catch (error) {
+      await print(`${name}: error: cannot write the file: ${messageOf(error)}\n`);
+      return 1;
+    }
+    await print(`Migrated config: ${name}\n`);
   }
-  const migration = migrateConfig(file, text);
-  if (!migration.ok) {
-    await print(formatDiagnostics(migration.diagnostics));
-    return 1;
-  }
-  if (!migration.changed) {
-    await print(`Nothing to migrate: ${file}\n`);
-    return 0;
-  }
-  try {
-    replace(realpathSync(file), migration.text);
-  } catch (error) {
-    await print(`${file}: error: cannot write the file: ${messageOf(error)}\n`);
-    return 1;
-  }
-  await print(`Migrated config: ${file}\n`);
   return 0;
 }
 

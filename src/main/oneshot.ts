@@ -11,7 +11,7 @@ import { SUPERVISED } from "./supervised.ts";
 /** A program with its arguments, and the configuration of the gateway beside it. */
 interface OneshotOptions {
   readonly config: string | undefined;
-  readonly file: string | undefined;
+  readonly files: readonly string[];
   /** File for the gateway's log. */
   readonly output: string | undefined;
   readonly program: readonly string[];
@@ -32,11 +32,11 @@ const NOT_EXECUTABLE = 126;
  * start. Signals are forwarded to the program. The gateway logs to `output`, by default to standard error, because standard
  * output belongs to the program. If this process is killed, the gateway stops too (supervised.ts).
  */
-export async function oneshot({ config, file, program: command, output }: OneshotOptions): Promise<number> {
+export async function oneshot({ config, files, program: command, output }: OneshotOptions): Promise<number> {
   const log = output === undefined ? 2 : openLog(output);
-  const source = config === undefined ? `--file=${file}` : `--config=${config}`;
+  const source = config === undefined ? files.map((file) => `--file=${file}`) : [`--config=${config}`];
   // In its own session, so that Ctrl-C in a terminal interrupts the program and not the gateway.
-  const gateway = fork(fileURLToPath(moduleUrl("main")), [source, SUPERVISED], {
+  const gateway = fork(fileURLToPath(moduleUrl("main")), [...source, SUPERVISED], {
     detached: true,
     stdio: ["ignore", log, 2, "ipc"],
     env: { ...process.env, [FREE_PORTS]: "1" },

@@ -2,6 +2,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { memoryReport, type NamedThreadMemory } from "../admin/memory.ts";
 import type { Overview, RoutesAnswer, RouteView } from "../admin/plane/answers.ts";
 import type { BackendsAnswer, BackendView, ProbeAnswer } from "../admin/plane/backends.ts";
+import type { CertificatesAnswer } from "../admin/plane/certificates.ts";
 import type { ConfigDifference } from "../admin/plane/config-difference.ts";
 import type { ConfigPartsAnswer } from "../admin/plane/config-parts.ts";
 import type { ConfigStatus } from "../admin/plane/config-status.ts";
@@ -34,12 +35,14 @@ import { type CpuProfile, heapProfile, startCpuProfile } from "../worker/profile
 import type { Supervisor } from "../worker/supervisor.ts";
 import { StreamGone, TooManyTraces } from "../worker/trace-hub.ts";
 import { BackendViews } from "./backends.ts";
+import { certificateViews, orderMetrics } from "./certificate-views.ts";
 import { dumpIr, dumpSettings } from "./config-dump.ts";
 import { configParts } from "./config-parts.ts";
 import type { LiveEndpoints } from "./endpoints-dump.ts";
 import { fingerprintOf } from "./fingerprint.ts";
 import { certificateMetrics, documentMetrics, endpointMetrics } from "./gateway-metrics.ts";
 import type { Impacts } from "./impacts.ts";
+import type { ManagedCertificates } from "./managed-certificates.ts";
 import { overviewOf } from "./overview.ts";
 import { Probes } from "./probes.ts";
 import { RouteLists } from "./route-list.ts";
@@ -56,6 +59,7 @@ interface PlaneSource {
   /** Undefined: the recorder is off. */
   readonly records: Records | undefined;
   readonly exports: { metrics(): ExtraMetric[] };
+  readonly certificates: Pick<ManagedCertificates, "stepOf">;
   readonly sink: { metrics(): ExtraMetric[] };
   readonly configuration: PackedIr;
   readonly status: ConfigStatus;
@@ -117,6 +121,10 @@ export function makePlane(gateway: PlaneSource): AdminPlane {
       const { list, source } = await routesInEffect();
       return redactAll(list.one(key, source)) as RouteView | undefined;
     },
+    certificates: () =>
+      redactAll(
+        certificateViews(gateway.configuration.frame, (each) => gateway.certificates.stepOf(each)),
+      ) as CertificatesAnswer,
     pending: () => gateway.pending,
     logFilter: () => gateway.logFilter,
     draining: () => gateway.draining,
@@ -267,6 +275,7 @@ export function makePlane(gateway: PlaneSource): AdminPlane {
       extra.push(...endpointMetrics(await supervisor.endpoints()));
       extra.push(
         ...certificateMetrics(gateway.configuration.frame),
+        ...orderMetrics(gateway.configuration.frame, (each) => gateway.certificates.stepOf(each)),
         ...documentMetrics(gateway.status),
         ...gateway.sink.metrics(),
         ...gateway.exports.metrics(),

@@ -10,7 +10,7 @@ type Listener = Parameters<typeof quickstartText>[0][number]["listeners"][number
 
 function commandsOf(protocol: Listener["protocol"], hostname = ""): string[] {
   const bind = { key: "bind/0", mode: "standard", listeners: [{ protocol, hostname }] } as const;
-  const text = quickstartText([bind], { "bind/0": 3000 }, "a.yaml", { echo: 9099, tgctl: "tgctl" });
+  const text = quickstartText([bind], { "bind/0": 3000 }, ["a.yaml"], { echo: 9099, tgctl: "tgctl" });
   return text.split("\n").flatMap((line) => (line.startsWith("  ") ? line.trim() : []));
 }
 

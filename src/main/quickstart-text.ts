@@ -10,20 +10,20 @@ type TriedBind = Pick<Bind, "key" | "mode"> & {
 };
 
 /**
- * The text for the binds, `file` undefined for the quick start's own configuration. Empty if no bind has a socket.
+ * The text for the binds, without `files` for the quick start's own configuration. Empty if no bind has a socket.
  */
 export function quickstartText(
   binds: readonly TriedBind[],
   ports: Readonly<Record<string, number>>,
-  file: string | undefined,
+  files: readonly string[],
   { echo, tgctl }: { readonly echo: number; readonly tgctl: string },
 ): string {
   const bind = binds.find(({ key, mode }) => mode === "standard" && (ports[key] ?? 0) > 0);
   const port = bind && ports[bind.key];
   if (bind === undefined || port === undefined) return "";
-  const path = file === undefined ? "/api/hello" : "/";
+  const path = files.length === 0 ? "/api/hello" : "/";
   const { serves, commands } = waysOf(bind, port, path, tgctl);
-  const echoLine = `\nThe echo server listens on 127.0.0.1:${echo}.${file === undefined ? "" : " The first lines of an example say what to try."}\n`;
+  const echoLine = `\nThe echo server listens on 127.0.0.1:${echo}.${files.length === 0 ? "" : " The first lines of an example say what to try."}\n`;
   return `
 tracegate serves ${serves}. Try, in another terminal:
 

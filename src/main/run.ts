@@ -2,42 +2,52 @@
 import { existsSync } from "node:fs";
 import { createServer, type Server } from "node:http";
 import { appRoot } from "../base/app-root.ts";
+import { messageOf } from "../base/errors.ts";
 import { formatLine, type Logger, LogOutput } from "../base/log.ts";
 import { parseLogFilter } from "../base/log-filter.ts";
 import { type Context, write } from "../cli/runner/context.ts";
-import { checkConfig } from "../config/check.ts";
+import { checkConfig, strictReport } from "../config/check.ts";
 import type { ConfigSource } from "../config/load.ts";
 import type { Settings } from "../config/settings.ts";
+import type { AccessFormat } from "../telemetry/settings.ts";
 import type { WorkerThreads } from "../worker/worker-threads.ts";
 import { renderReport } from "./check-report.ts";
 import { createDefaultConfig, defaultConfigPath } from "./default-config.ts";
-import { Gateway, StartError } from "./gateway.ts";
+import { Gateway, type GatewayOptions, StartError } from "./gateway.ts";
 import type { HarmlessSignals } from "./harmless-signals.ts";
+import { LogFile } from "./log-file.ts";
 import { type GatewayLog, LogSink } from "./log-sink.ts";
 import { isNpmScript, onceEach, onParentGone } from "./npm-script.ts";
 import { quickstartText, tgctlCommand } from "./quickstart-text.ts";
 import { ServiceManager } from "./service-manager.ts";
 import { onOrphaned, reportReady } from "./supervised.ts";
+import { TakeOverSocket } from "./take-over/giver.ts";
+import { inheritedSockets, tellPredecessor } from "./take-over/successor.ts";
 
 /** Port of the echo server, to which the quick start's configuration and the examples send requests. */
 const ECHO_PORT = 9099;
 /** Format and level of the log; they take precedence over the configuration (docs/configuration.md#environment-variables). */
 const { LOG_FORMAT, RUST_LOG } = process.env;
+const FORMATS: readonly AccessFormat[] = ["text", "json", "combined", "common"];
 
-/** The configuration of a command line: text, a file, or with neither the default file. */
+/** The configuration of a command line: text, files, or with neither the default file. */
 interface NamedConfig {
-  readonly file: string | undefined;
+  readonly file: readonly string[];
   readonly config: string | undefined;
+  /** Warnings are errors, at the start and for reloads. */
+  readonly strict: boolean;
 }
 
 /** Validates a configuration as a start would. Resolves with the exit code: 0 valid, 1 not. */
 export async function validateOnly(named: NamedConfig, { env, stdout, stderr }: Context): Promise<number> {
-  const { source, byDefault } = sourceOf(named);
-  if (byDefault && source.kind === "file" && !existsSync(source.path)) {
+  const source = sourceOf(named);
+  const path = defaultPathOf(named);
+  if (path !== undefined && !existsSync(path)) {
     await write(stdout, "No local configuration\nConfiguration is valid!\n");
     return 0;
   }
-  const { report } = await checkConfig(source, env);
+  const checked = await checkConfig(source, env);
+  const report = named.strict ? strictReport(checked.report) : checked.report;
   await write(stderr, renderReport(report));
   if (report.ok) await write(stdout, "Configuration is valid!\n");
   return report.ok ? 0 : 1;
@@ -53,16 +63,24 @@ export async function runGateway(
   threads: WorkerThreads,
   signals: HarmlessSignals,
 ): Promise<number> {
-  const { source, byDefault } = sourceOf(named);
-  const created = byDefault && source.kind === "file" && createDefaultConfig(source.path);
+  const path = defaultPathOf(named);
+  const created = path !== undefined && createDefaultConfig(path);
   const introduce = (log: Logger): void => {
-    if (!byDefault || source.kind !== "file") return;
-    log.info(created ? "created a configuration" : "no configuration was named, using the default", {
-      file: source.path,
-    });
+    if (path === undefined) return;
+    log.info(created ? "created a configuration" : "no configuration was named, using the default", { file: path });
   };
-  const { stopped } = await start(source, signals, introduce, supervised, threads);
-  return stopped;
+  const inherited = inheritedSockets(process.env);
+  try {
+    const { stopped } = await start(sourceOf(named), signals, introduce, supervised, {
+      threads,
+      inherited,
+      strict: named.strict,
+    });
+    return stopped;
+  } catch (error) {
+    if (inherited.takesOver) await tellPredecessor({ type: "failed", problem: messageOf(error) });
+    throw error;
+  }
 }
 
 /** `introduce` writes the first lines of the log. `stopped` resolves with the exit code once the gateway has drained. */
@@ -71,11 +89,13 @@ async function start(
   signals: HarmlessSignals,
   introduce: (log: Logger) => void = () => {},
   supervised = false,
-  threads?: WorkerThreads,
+  options: GatewayOptions = {},
 ): Promise<{ readonly gateway: Gateway; readonly stopped: Promise<number> }> {
+  const { inherited } = options;
   const { promise: stopped, resolve } = Promise.withResolvers<number>();
   let gateway: Gateway | undefined;
   let manager: ServiceManager | undefined;
+  let takeOvers: TakeOverSocket | undefined;
   // Handlers are installed before the start: a signal that arrives with the first requests must drain them. Until the gateway
   // runs there is nothing to drain.
   const stop = (exitCode: number): void => {
@@ -98,10 +118,14 @@ async function start(
   signals.onTerminalClosed = () => stop(129);
   signals.onReload = () => void reload(gateway, manager);
   if (supervised) onOrphaned(() => stop(143));
+  let gatewayLog: LogOutput | undefined;
   const log = (settings: Settings): GatewayLog => {
     const made = makeLog(settings);
+    gatewayLog = made.output;
     introduce(made.output.logger("gateway"));
-    signals.onUnused = () => {
+    signals.onReopen = () => {
+      made.file?.reopen();
+      if (made.file !== undefined) return;
       const message = "the signal does nothing: the log is standard output, SIGHUP reloads, SIGTERM drains";
       made.output.logger("gateway").warn(message, { signal: "SIGUSR2" });
     };
@@ -109,15 +133,29 @@ async function start(
     return made;
   };
   const onStopped = (): void => {
+    takeOvers?.close();
     if (manager === undefined) resolve(0);
     else void manager.sent.then(() => resolve(0));
   };
-  gateway = await Gateway.start(source, process.env, log, onStopped, undefined, threads);
+  gateway = await Gateway.start(source, process.env, log, onStopped, options);
   if (supervised) reportReady();
   const running = gateway;
   running.onAttempt = () => manager?.changed(statusOf(running));
-  void running.ready.then(() => {
-    if (!running.draining) manager?.ready(statusOf(running));
+  void running.ready.then(async () => {
+    if (running.draining) return;
+    const takesOver = inherited?.takesOver === true;
+    manager?.ready(statusOf(running), takesOver);
+    // systemd must know the new main process before the former one ends.
+    await manager?.sent;
+    if (takesOver) await tellPredecessor({ type: "serving" });
+    if (inherited === undefined || supervised) return;
+    const log = gatewayLog?.logger("gateway");
+    if (log === undefined) return;
+    takeOvers = await TakeOverSocket.open(running, log, process.env, () => {
+      manager?.retire();
+      manager = undefined;
+      void running.handOver();
+    });
   });
   return { gateway, stopped };
 }
@@ -139,20 +177,20 @@ function statusOf({ status }: Gateway): string {
 }
 
 /**
- * Runs a gateway on `file`, by default examples/quickstart.yaml, with the echo server that all examples use as their backend.
+ * Runs a gateway on `files`, by default examples/quickstart.yaml, with the echo server that all examples use as their backend.
  * Resolves with the exit code.
  */
-export async function quickstart(file: string | undefined, signals: HarmlessSignals): Promise<number> {
+export async function quickstart(files: readonly string[], signals: HarmlessSignals): Promise<number> {
   await startEcho(ECHO_PORT).catch((error: NodeJS.ErrnoException) => {
     if (error.code !== "EADDRINUSE") throw error;
     throw new StartError(`port ${ECHO_PORT}, that of the echo server, is in use; stop what listens there`);
   });
   const { gateway, stopped } = await start(
-    { kind: "file", path: file ?? `${appRoot}examples/quickstart.yaml` },
+    { kind: "files", paths: files.length > 0 ? files : [`${appRoot}examples/quickstart.yaml`] },
     signals,
   );
   gateway.sink.write(
-    quickstartText(gateway.configuration.frame.binds, gateway.supervisor.ports, file, {
+    quickstartText(gateway.configuration.frame.binds, gateway.supervisor.ports, files, {
       echo: ECHO_PORT,
       tgctl: tgctlCommand(),
     }),
@@ -161,18 +199,24 @@ export async function quickstart(file: string | undefined, signals: HarmlessSign
 }
 
 function makeLog(settings: Settings): GatewayLog {
-  const format = LOG_FORMAT === "json" || LOG_FORMAT === "text" ? LOG_FORMAT : settings.logging.format;
+  const accessFormat = FORMATS.find((each) => each === LOG_FORMAT) ?? settings.logging.format;
+  const format = accessFormat === "json" ? "json" : "text";
   const sink = new LogSink((lines) => formatLine(format, "warn", "gateway", "log lines were dropped", { lines }));
   const filter = parseLogFilter(RUST_LOG ?? settings.logging.level);
-  return { output: new LogOutput(filter, format, (line) => sink.write(line)), sink };
+  const output = new LogOutput(filter, format, (line) => sink.write(line));
+  const { output: wanted } = settings.logging;
+  const file = wanted && new LogFile(wanted, output.logger("gateway"), (lines) => sink.addLost(lines));
+  return { output, sink, accessFormat, file };
 }
 
-function sourceOf({ config, file }: NamedConfig): {
-  readonly source: ConfigSource;
-  readonly byDefault: boolean;
-} {
-  if (config !== undefined) return { source: { kind: "text", text: config, name: "--config" }, byDefault: false };
-  return { source: { kind: "file", path: file ?? defaultConfigPath(process.env) }, byDefault: file === undefined };
+function sourceOf(named: NamedConfig): ConfigSource {
+  if (named.config !== undefined) return { kind: "text", text: named.config, name: "--config" };
+  return { kind: "files", paths: [defaultPathOf(named) ?? named.file].flat() };
+}
+
+/** Undefined if a configuration is named. */
+function defaultPathOf({ config, file }: NamedConfig): string | undefined {
+  return config === undefined && file.length === 0 ? defaultConfigPath(process.env) : undefined;
 }
 
 /**

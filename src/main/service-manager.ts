@@ -36,10 +36,16 @@ export class ServiceManager {
     return this.#queue;
   }
 
-  /** Traffic is served; also the end of a reload. `status` is for people. */
-  ready(status: string): void {
+  /** Traffic is served; also the end of a reload. `status` is for people; `asMain`: this process is the main one from now on. */
+  ready(status: string, asMain = false): void {
     this.#status = status;
-    this.#send("READY=1", `STATUS=${status}`);
+    this.#send("READY=1", `STATUS=${status}`, ...(asMain ? [`MAINPID=${process.pid}`] : []));
+  }
+
+  /** Another process is the main one: nothing more is said. */
+  retire(): void {
+    this.#status = undefined;
+    clearInterval(this.#watchdog);
   }
 
   /** The gateway has read its configuration by itself, because a file has changed. */

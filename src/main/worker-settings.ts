@@ -1,6 +1,5 @@
 /** What the workers get from the configuration's settings, the environment and the limits of the process. */
 import { totalmem } from "node:os";
-import type { LogOutput } from "../base/log.ts";
 import { openFilesLimit } from "../base/open-files.ts";
 import { OwnSockets } from "../base/own-sockets.ts";
 import type { Settings } from "../config/settings.ts";
@@ -12,11 +11,12 @@ import { containerBytes, residentBytes } from "../worker/memory-in-use.ts";
 import type { MemoryLimit } from "../worker/memory-watch.ts";
 import type { SupervisorSettings } from "../worker/supervisor.ts";
 import type { Loaded } from "./config-follower.ts";
+import type { GatewayLog } from "./log-sink.ts";
 
 /** The settings of the supervisor and of its workers. They are read at startup; changes need a restart. */
 export function supervisorSettings(
   { config: settings, configuration }: Loaded,
-  output: LogOutput,
+  { output, accessFormat = output.format, file }: GatewayLog,
   env: Readonly<Record<string, string | undefined>>,
   internalSocket: string,
 ): SupervisorSettings {
@@ -44,7 +44,7 @@ export function supervisorSettings(
       locality: settings.locality,
       logFilter: output.filter.toString(),
       logFormat: output.format,
-      logReasons: settings.logging.reasons,
+      accessLog: { format: accessFormat, reasons: settings.logging.reasons, apart: file !== undefined },
       egress: {
         lookupRules: settings.dns,
         provenance: settings.xds === undefined ? "operator" : "stream",

@@ -21,7 +21,7 @@ const ENV = { PORT: "8080" };
 function loaded(name: string, text: string): { readonly path: string; readonly places: WrittenPlaces } {
   const path = join(folder, name);
   writeFileSync(path, text);
-  const source = { kind: "file", path } as const;
+  const source = { kind: "files", paths: [path] } as const;
   return { path, places: new WrittenPlaces(source, ENV, loadConfig(source, ENV).inputs.files) };
 }
 

@@ -1,16 +1,17 @@
 import { BoundedCache } from "../base/bounded-cache.ts";
 import type { Locate, Origin } from "../base/origin.ts";
 import { formatPath, type Path } from "../base/paths.ts";
-import { type ConfigSource, locating } from "../config/load.ts";
+import { type ConfigSource, locatingIn, textsOf } from "../config/load.ts";
+import type { NamedText } from "../config/parse/config-files.ts";
 import { type Digests, InputReader } from "../config/parse/inputs.ts";
 
-/** Characters of a file at most: it is parsed on the main thread, where so many take about 0.3 s. */
+/** Characters of all files at most: they are parsed on the main thread, where so many take about 0.3 s. */
 const LARGEST = 1024 * 1024;
 const REMEMBERED = 10_000;
 const NOWHERE = "nowhere";
 
 /**
- * Where the parts of a configuration in effect are written, as `file:line:column`. Nothing keeps the text, so its file is read and parsed
+ * Where the parts of a configuration in effect are written, as `file:line:column`. Nothing keeps the texts, so the files are read and parsed
  * again when somebody asks, once for all questions of one turn of the event loop; the results are remembered.
  */
 export class WrittenPlaces {
@@ -27,7 +28,7 @@ export class WrittenPlaces {
     this.#files = files;
   }
 
-  /** Undefined for a field that is not in the file, and for all fields if the file is another one by now, or too large. */
+  /** Undefined for a field that is in no file, and for all fields if the files are others by now, or too large. */
   readonly locate: Locate = (path: Path) => {
     const name = formatPath(path);
     let place = this.#known.get(name);
@@ -43,23 +44,16 @@ export class WrittenPlaces {
     setImmediate(() => {
       this.#locate = undefined;
     });
-    const text = this.#text();
-    if (text === undefined || text.length > LARGEST) return () => undefined;
-    const source = this.#source;
-    const name = source.kind === "text" ? source.name : source.path;
-    return locating({ kind: "text", text, ...(name !== undefined && { name }) }, this.#env);
+    const texts = this.#texts();
+    const length = texts.reduce((sum, { text }) => sum + text.length, 0);
+    return texts.length === 0 || length > LARGEST ? () => undefined : locatingIn(texts, this.#env);
   }
 
-  /** Undefined if it is not the one that was loaded. */
-  #text(): string | undefined {
-    if (this.#source.kind === "text") return this.#source.text;
-    const { path } = this.#source;
+  /** None if they are not those that were loaded. */
+  #texts(): readonly NamedText[] {
     const reader = new InputReader();
-    try {
-      const text = reader.readText(path);
-      return reader.inputs.files.get(path) === this.#files.get(path) ? text : undefined;
-    } catch {
-      return undefined;
-    }
+    const { texts, problems } = textsOf(this.#source, reader);
+    const isSame = [...reader.inputs.files].every(([path, digest]) => this.#files.get(path) === digest);
+    return isSame && problems.length === 0 ? texts : [];
   }
 }

@@ -1,9 +1,9 @@
-import { chmodSync, lstatSync, renameSync, unlinkSync } from "node:fs";
 import { createServer, type Server, type Socket } from "node:net";
 import { listenAt } from "../base/listen-address.ts";
 import type { OwnSockets } from "../base/own-sockets.ts";
+import { listenAtFile, type SocketFile } from "../base/socket-file.ts";
 import { type Addresses, socketAddresses } from "./addresses.ts";
-import { sockets } from "./node-internals.ts";
+import { listeningFd, sockets } from "./node-internals.ts";
 import { SocketReader } from "./read-buffer.ts";
 import type { SocketBudget } from "./socket-budget.ts";
 import { Transport, type TransportHandler } from "./transport.ts";
@@ -35,7 +35,9 @@ export class Acceptor {
   readonly #server: Server;
   readonly #options: ListenOptions;
   readonly #onConnection: OnConnection;
+  #file: SocketFile | undefined;
   #held: Socket[] | undefined;
+  #adopted: number | undefined;
   /** Connections accepted so far. */
   accepted = 0;
 
@@ -75,22 +77,31 @@ export class Acceptor {
     });
   }
 
-  /**
-   * The file gets its name only once it has its permissions: nobody can connect in between. Node.js removes the file of a server that closes
-   * by the name that it was bound to, so what has another name by then is left alone: a file that another process has put there.
-   */
+  /** A socket that another process has opened at `at`; connections are accepted from `begin` on. */
+  static adopt(fd: number, options: ListenOptions, onConnection: OnConnection): Acceptor {
+    const acceptor = new Acceptor(options, onConnection);
+    acceptor.#adopted = fd;
+    return acceptor;
+  }
+
+  /** For an adopted socket. An error ends it, and is passed to `onError`. */
+  begin(onError: (error: Error) => void): void {
+    const { at, own } = this.#options;
+    const server = this.#server;
+    const fd = this.#adopted;
+    if (fd === undefined || server.listening) return;
+    server.on("error", onError);
+    server.listen({ fd, backlog: BACKLOG }, () => {
+      // The file of a socket stays: systemd, or a process that takes over in turn, may have the socket too.
+      server.once("close", "path" in at ? own.addUnix(at.path) : own.addPort("tcp", "bind", at.port, at.host));
+    });
+  }
+
   async #listenAtFile(path: string, mode: number): Promise<void> {
-    const made = `${path}.${process.pid}`;
-    await this.#listen({ path: made });
+    this.#file = await listenAtFile(this.#server, path, mode, { backlog: BACKLOG });
+    this.#server.on("error", () => {});
     try {
-      chmodSync(made, mode);
-      renameSync(made, path);
-      const forget = this.#options.own.addUnix(path);
-      const { ino } = lstatSync(path);
-      this.#server.once("close", () => {
-        forget();
-        if (lstatSync(path, { throwIfNoEntry: false })?.ino === ino) unlinkSync(path);
-      });
+      this.#server.once("close", this.#options.own.addUnix(path));
     } catch (error) {
       this.#server.close();
       throw error;
@@ -112,8 +123,16 @@ export class Acceptor {
 
   /** 0 for a Unix socket. */
   get port(): number {
+    const { at } = this.#options;
+    if (this.#adopted !== undefined && "port" in at) return at.port;
     const address = this.#server.address();
     return typeof address === "object" && address !== null ? address.port : 0;
+  }
+
+  /** Where it was told to listen, with the port that the system has chosen, and the file descriptor. */
+  get socket(): { readonly at: ListenAt; readonly fd: number | undefined } {
+    const { at } = this.#options;
+    return { at: "path" in at ? at : { ...at, port: this.port }, fd: listeningFd(this.#server) };
   }
 
   /** From now on, connections are accepted but not read until `release`. */
@@ -121,8 +140,9 @@ export class Acceptor {
     this.#held ??= [];
   }
 
-  /** Stops accepting; open connections are not affected. */
-  close(): void {
+  /** Stops accepting; open connections are not affected. `handedOver`: another process has the socket too, and goes on. */
+  close(handedOver = false): void {
+    if (handedOver) this.#file?.keep();
     this.#server.close();
   }
 

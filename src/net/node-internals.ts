@@ -462,6 +462,14 @@ export const sockets: SocketInternals = {
   directWrites: available.streamState ? internalDirectWrites : documentedDirectWrites,
 };
 
+// ── listening sockets ──
+
+/** The file descriptor of a server that listens, to pass the socket on to a child process; undefined if this Node does not tell it. */
+export function listeningFd(server: object): number | undefined {
+  const fd: unknown = handleOf(server)?.fd;
+  return typeof fd === "number" && fd >= 0 ? fd : undefined;
+}
+
 // ── garbage collection ──
 
 let collector: (() => void) | undefined;

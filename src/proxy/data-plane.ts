@@ -4,6 +4,7 @@
  * All workers prepare before any commits, so a configuration that one of them cannot serve changes nothing anywhere.
  */
 import { setImmediate as nextTurn } from "node:timers/promises";
+import type { InheritedSocket } from "../base/inherited-sockets.ts";
 import type { Sweepable } from "../base/sweeper.ts";
 import type { PackedIr } from "../ir/packed-ir.ts";
 import type { Endpoints } from "../upstream/endpoints/endpoints.ts";
@@ -117,7 +118,10 @@ export class DataPlane implements TunnelTargets, Sweepable {
     const { generation, opened } = candidate;
     const before = this.#current;
     generation.destinations.commit();
-    for (const [key, server] of opened) this.#servers.set(key, server);
+    for (const [key, server] of opened) {
+      this.#servers.set(key, server);
+      if (server instanceof BindServer) server.begin();
+    }
     for (const [key, server] of this.#servers) {
       const bind = generation.binds.get(key);
       if (bind !== undefined) server.update(bind);
@@ -143,6 +147,16 @@ export class DataPlane implements TunnelTargets, Sweepable {
     this.#candidate = undefined;
     for (const server of candidate.opened.values()) server.destroy();
     this.#endpoints.release(candidate.generation.endpoints);
+  }
+
+  /** The listening sockets, for a process that takes over. Ports of UDP are not among them: it opens its own beside them. */
+  get sockets(): readonly InheritedSocket[] {
+    return [...this.#servers.values()].flatMap((server) => (server instanceof BindServer ? server.sockets : []));
+  }
+
+  /** Another process has the listening sockets too, with the connections that wait on them; this one accepts no more. */
+  handOver(): void {
+    for (const server of this.#open) if (server instanceof BindServer) server.stopListening(true);
   }
 
   /** Takes a step of a shutdown, for which `deadlineMs` is the total; the last step resolves when no connection is left. */

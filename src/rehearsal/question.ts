@@ -1,4 +1,5 @@
 import { type Fields, isObject } from "../base/fields.ts";
+import { type NamedText, readTexts } from "../config/parse/config-files.ts";
 import { BadFacts, readRequest, type WrittenRequest } from "./facts.ts";
 
 /** What to explain. */
@@ -6,14 +7,14 @@ export interface Question {
   readonly request: WrittenRequest;
   /** What a rehearsal cannot know, by name; see `ASSUMPTIONS`. */
   readonly assume?: Fields;
-  /** The text of a configuration in place of the one in effect. */
-  readonly config?: string;
-  /** How positions in it call it, such as `new.yaml`; default `configuration`. */
+  /** A configuration in place of the one in effect: a text, or several files. */
+  readonly config?: string | readonly NamedText[];
+  /** How positions in a text call it, such as `new.yaml`; default `configuration`. */
   readonly configName?: string;
 }
 
 /** A question about another configuration than the one in effect. */
-export type QuestionWithConfiguration = Question & { readonly config: string };
+export type QuestionWithConfiguration = Question & { readonly config: NonNullable<Question["config"]> };
 
 export function bringsConfiguration(question: object): question is QuestionWithConfiguration {
   return "config" in question && question.config !== undefined;
@@ -55,8 +56,12 @@ export function readQuestion(value: unknown): Question | RecordedQuestion {
   const [unknown] = Object.keys(others);
   if (unknown !== undefined) throw new BadFacts(`${unknown}: unknown field`, EXAMPLE);
   if (!isObject(assume)) throw new BadFacts("assume: expected an object", EXAMPLE);
-  if (config !== undefined && typeof config !== "string")
-    throw new BadFacts("config: expected the text of a configuration", 'write {"config": "binds: …", "request": {…}}');
+  const given = typeof config === "string" ? config : readTexts(config);
+  if (config !== undefined && given === undefined)
+    throw new BadFacts(
+      "config: expected the text of a configuration, or a list of files",
+      'write {"config": "binds: …", "request": {…}}, or {"config": [{"name": "a.yaml", "text": "binds: …"}], …}',
+    );
   if (configName !== undefined && typeof configName !== "string")
     throw new BadFacts(
       "configName: expected a text",
@@ -65,7 +70,7 @@ export function readQuestion(value: unknown): Question | RecordedQuestion {
   return {
     request: readRequest(request),
     assume,
-    ...(config !== undefined && { config }),
+    ...(given !== undefined && { config: given }),
     ...(configName !== undefined && { configName }),
   };
 }

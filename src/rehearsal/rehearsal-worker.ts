@@ -4,6 +4,7 @@
  */
 import { parentPort, workerData } from "node:worker_threads";
 import { messageOf } from "../base/errors.ts";
+import { UNNAMED } from "../config/parse/config-files.ts";
 import type { PackedIr } from "../ir/packed-ir.ts";
 import { explain, type Live } from "./explain.ts";
 import { type Explained, inFile } from "./explanation.ts";
@@ -45,9 +46,13 @@ function ofGateway(
 }
 
 async function ofText({ resources }: Task, question: QuestionWithConfiguration): Promise<Explained> {
-  const { config } = question;
-  const { loadText } = await import("./load-text.ts");
-  const { configuration, settings: own, locate } = loadText(config, question.configName, resources);
+  const { config, configName = UNNAMED } = question;
+  const { loadTexts } = await import("./load-texts.ts");
+  const {
+    configuration,
+    settings: own,
+    locate,
+  } = loadTexts(typeof config === "string" ? [{ name: configName, text: config }] : config, resources);
   const rehearsal = compile(configuration, { ...settings, ...own });
   try {
     return inFile(await explain(rehearsal, question), locate);

@@ -59,7 +59,7 @@ test("a rehearsal of any example opens nothing either, whatever its policies cal
   const env = { OIDC_COOKIE_SECRET: "0".repeat(64) };
   let runs = 0;
   for (const name of EXAMPLES) {
-    const loaded = loadConfig({ kind: "file", path: appRoot + name }, env);
+    const loaded = loadConfig({ kind: "files", paths: [appRoot + name] }, env);
     if (!loaded.ok) continue;
     const run = async (): Promise<void> => {
       const rehearsal = rehearse(loaded, env);

@@ -3,6 +3,7 @@ import { Logger, type LogOutput } from "../base/log.ts";
 import { formatOrigin, type Origin } from "../base/origin.ts";
 import { mostBytes, writeAccessLine } from "./access-line.ts";
 import type { AccessRecord } from "./access-record.ts";
+import { type NcsaFormat, ncsaLine } from "./ncsa-line.ts";
 import type { LoggedReasons } from "./settings.ts";
 
 /** Where the next line is written. */
@@ -35,12 +36,15 @@ export interface Rejection {
 export class AccessLog extends Logger {
   readonly #lines: LineBuffer;
   readonly #reasons: LoggedReasons;
+  /** The format of the lines, if it is one of Apache; `output` has the other ones. */
+  readonly ncsa: NcsaFormat | undefined;
 
   /** `lines` go where those of `output` go. */
-  constructor(output: LogOutput, lines: LineBuffer, reasons: LoggedReasons) {
+  constructor(output: LogOutput, lines: LineBuffer, reasons: LoggedReasons, ncsa?: NcsaFormat) {
     super("request", output);
     this.#lines = lines;
     this.#reasons = reasons;
+    this.ncsa = ncsa;
   }
 
   /** Whether lines say what decided, which costs time to find out. */
@@ -63,6 +67,12 @@ export class AccessLog extends Logger {
 
   /** Writes the line of a rejection. */
   rejected({ source, status, protocol, error, code, origin, reason, unreported }: Rejection): void {
+    if (this.ncsa !== undefined) {
+      if (!this.enabled("info")) return;
+      const record = { time: Date.now(), source, status, protocol: "", bytesReceived: 0, bytesSent: 0, durationMs: 0 };
+      this.output.write(ncsaLine(record, this.ncsa, { user: undefined, referrer: undefined, agent: undefined }));
+      return;
+    }
     this.info("rejected", {
       "src.addr": source,
       "http.status": status,

@@ -1,3 +1,6 @@
+import type { LogFormat } from "../base/log.ts";
+import type { NcsaFormat } from "./ncsa-line.ts";
+
 /** Chooses the requests to log and their fields. */
 export interface LogFields {
   /** CEL over request and response: only requests for which it is true are logged. */
@@ -6,6 +9,21 @@ export interface LogFields {
   readonly add?: Readonly<Record<string, string>> | undefined;
   /** Names of fields to omit. */
   readonly remove?: readonly string[] | undefined;
+}
+
+/** How lines of the access log are written. */
+export type AccessFormat = LogFormat | NcsaFormat;
+
+/** `config.logging.output`. */
+export interface LogFileSettings {
+  /** Absolute. */
+  readonly file: string;
+  /** The file is opened again when its path is another one's. */
+  readonly reopen: boolean;
+  /** Bytes; undefined: the file is not rotated. */
+  readonly maxSize: number | undefined;
+  /** Files that rotation leaves: `file.1`, the newest, to `file.<keep>`. */
+  readonly keep: number;
 }
 
 /** What `error` says in access logs: the code and what decided, the code alone, or nothing. */

@@ -39,7 +39,7 @@ export function findExpired(tls: TlsServer, now: number): readonly TlsExpiry[] {
 
 /** As `findExpired`, with the certificates that are not valid yet. */
 export function findInvalid(tls: TlsServer, now: number): readonly TlsExpiry[] {
-  if (tls.dynamicCa !== undefined) return [];
+  if (tls.dynamicCa !== undefined || tls.pending !== undefined) return [];
   const pairs: readonly CertificateAndKey[] = [tls, ...(tls.otherCertificates ?? [])];
   return pairs.flatMap(({ cert, ocspStaple }, i) => {
     const certificate = new X509Certificate(cert);

@@ -11,15 +11,21 @@ export const MAX_CLIENT_HELLO = 16 * 1024;
 const HANDSHAKE_RECORD = 22;
 const CLIENT_HELLO = 1;
 const SERVER_NAME = 0;
+const ALPN = 16;
+/** The only protocol of a client that validates a name (RFC 8737 4), as its extension has it. */
+export const ACME_TLS = "acme-tls/1";
 const MAX_RECORD = 16 * 1024;
 /** Clients use one or two records. A limit, because all of them are parsed again with every byte that arrives. */
 const MAX_RECORDS = 64;
 
-/** `more`: it may become one with further bytes. `serverName` is lower-case, `` when the client names none. */
+/**
+ * `more`: it may become one with further bytes. `serverName` is lower-case, `` when the client names none. `validation`: the client is
+ * an ACME server that validates the name (RFC 8737).
+ */
 type ClientHello =
   | { readonly state: "more" }
   | { readonly state: "invalid"; readonly detail: string }
-  | { readonly state: "complete"; readonly serverName: string };
+  | { readonly state: "complete"; readonly serverName: string; readonly validation?: true };
 
 const MORE: ClientHello = { state: "more" };
 
@@ -72,17 +78,26 @@ function parseBody(reader: Reader): ClientHello {
   const extensions = reader.vector(2);
   if (extensions === undefined || reader.left > 0) return MALFORMED;
   let serverName: string | undefined;
+  let validation = false;
   while (extensions.left > 0) {
     const type = extensions.uint(2);
     const value = extensions.vector(2);
     if (value === undefined) return MALFORMED;
+    // No other list of one protocol has this length and this name.
+    if (type === ALPN && value.left === ACME_TLS.length + 3) validation = namesOnly(value, ACME_TLS);
     if (type !== SERVER_NAME) continue;
     // Forbidden (RFC 8446 4.2); the two names could reach two different listeners.
     if (serverName !== undefined) return invalid("the ClientHello names its server twice");
     serverName = parseServerName(value);
     if (serverName === undefined) return invalid("the ClientHello has a malformed server name");
   }
-  return { state: "complete", serverName: serverName ?? "" };
+  const hello = { state: "complete", serverName: serverName ?? "" } as const;
+  return validation ? { ...hello, validation } : hello;
+}
+
+/** Whether a list of protocols (RFC 7301 3.1) has this one alone. */
+function namesOnly(value: Reader, protocol: string): boolean {
+  return value.vector(2)?.vector(1)?.text() === protocol;
 }
 
 /**

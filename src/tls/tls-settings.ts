@@ -26,6 +26,8 @@ export interface TlsServer {
   readonly keyExchangeGroups?: readonly KeyExchangeGroup[] | undefined;
   /** What an HTTPS listener offers by ALPN (RFC 7301), in order of preference. Absent: `h2`, `http/1.1`. */
   readonly alpn?: readonly ("h2" | "http/1.1")[] | undefined;
+  /** Present: `cert` and `key` are empty, because the certificate for this name has not been issued yet. */
+  readonly pending?: PendingCertificate | undefined;
   /** Present: `cert` and `key` are those of a CA, which signs a certificate for each server name (SNI). */
   readonly dynamicCa?: LeafCaching | undefined;
 }
@@ -37,6 +39,13 @@ export interface CertificateAndKey {
   readonly key: string;
   /** OCSP response about the certificate, DER in base64, which clients that ask for it get until it expires. */
   readonly ocspStaple?: string | undefined;
+}
+
+/** What clients get until there is a certificate for a name. */
+export interface PendingCertificate {
+  readonly name: string;
+  /** `refuse`: the handshake fails; `selfSigned`: a certificate that is signed with its own key. */
+  readonly until: "refuse" | "selfSigned";
 }
 
 /** How long a listener keeps the certificates that its CA has signed, in each worker. */

@@ -13,8 +13,9 @@ import { ClientCertificate } from "./client-certificate.ts";
 import { LeafCache, type LeafListener } from "./leaf-cache.ts";
 import { ListenerTickets, SESSION_LIFETIME_S, type TicketSecrets } from "./ticket-keys.ts";
 import { defaultCiphers, opensslCipher, opensslGroups } from "./tls-ciphers.ts";
-import type { TlsServer } from "./tls-settings.ts";
+import type { PendingCertificate, TlsServer } from "./tls-settings.ts";
 import { readOcspStaple } from "./x509/ocsp.ts";
+import { makeSelfSigned } from "./x509/self-signed.ts";
 
 const HANDSHAKE = Symbol("handshake");
 
@@ -85,6 +86,8 @@ export class TlsTerminator {
   #leaves: LeafCache | undefined;
   /** Set if the listener has several certificates; made with the first connection. */
   #certificates: CertificateChoice | undefined;
+  /** Set if clients get one until there is a certificate; made with the first connection. */
+  #selfSigned: ServerIdentity | undefined;
   /** Made with the first connection that uses the identity, and kept as long as the identity. */
   readonly #servers = new WeakMap<ServerIdentity, Server>();
   readonly #pending = new Roster<Pending>();
@@ -163,7 +166,8 @@ export class TlsTerminator {
 
   /** Throws an Error when there is no certificate for this name. */
   #identityFor(serverName: string): ServerIdentity {
-    const { cert, key, ocspStaple, otherCertificates = [], dynamicCa } = this.#settings;
+    const { cert, key, ocspStaple, otherCertificates = [], dynamicCa, pending } = this.#settings;
+    if (pending !== undefined) return this.#whilePending(pending);
     if (otherCertificates.length > 0) {
       this.#certificates ??= new CertificateChoice([{ cert, key, ocspStaple }, ...otherCertificates]);
       return this.#certificates.for(serverName);
@@ -171,6 +175,12 @@ export class TlsTerminator {
     if (dynamicCa === undefined) return this.#settings;
     this.#leaves ??= new LeafCache(cert, key, dynamicCa, this.#onMade);
     return this.#leaves.get(serverName);
+  }
+
+  #whilePending({ name, until }: PendingCertificate): ServerIdentity {
+    if (until === "refuse") throw new Error(`there is no certificate for ${name} yet; tgctl certs says why`);
+    this.#selfSigned ??= makeSelfSigned(name, Date.now());
+    return this.#selfSigned;
   }
 
   #createServer(

@@ -1,6 +1,6 @@
 /** Names that one part of a configuration defines and others refer to. */
 import type { Origin } from "../base/origin.ts";
-import { formatPath, type Path } from "../base/paths.ts";
+import type { Path } from "../base/paths.ts";
 import { suggest } from "../base/suggest.ts";
 import type { Problem, ProblemCause, Report } from "./problems/problem.ts";
 
@@ -20,7 +20,11 @@ export function reportDuplicates(what: string, things: Iterable<Named>, report: 
   for (const { key, name, origin: { path } = NOWHERE } of things) {
     const first = seen.get(key);
     if (first === undefined) seen.set(key, path);
-    else report([...path, field], { message: `duplicate ${what} ${name}; the first is ${formatPath(first)}` });
+    else
+      report([...path, field], {
+        message: `duplicate ${what} ${name}`,
+        related: [{ path: first, message: "the first" }],
+      });
   }
 }
 

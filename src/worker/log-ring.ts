@@ -1,3 +1,5 @@
+import { linesIn } from "../base/lines.ts";
+
 /** Cells of the shared memory: bytes in flight, and lines dropped since the main thread last read the number. */
 const IN_FLIGHT = 0;
 const DROPPED = 1;
@@ -5,8 +7,6 @@ const DROPPED = 1;
 const HEAD_BYTES = 64;
 /** Bytes of log lines of one worker that may be in flight to the main thread. Pages that no line has reached take no memory. */
 const SIZE = 4 * 1024 * 1024;
-
-const LINE_FEED = 0x0a;
 
 /** Where a batch of lines is in the ring. */
 export interface RingSpan {
@@ -75,10 +75,4 @@ export class LogRing {
   free({ length }: RingSpan): void {
     Atomics.sub(this.#cells, IN_FLIGHT, length);
   }
-}
-
-function linesIn(bytes: Uint8Array): number {
-  let count = 0;
-  for (const byte of bytes) if (byte === LINE_FEED) count++;
-  return count;
 }

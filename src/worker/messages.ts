@@ -4,17 +4,19 @@
  * agree on at request speed (armed watches, token buckets) is in shared memory instead, because a message waits until the
  * receiving thread's event loop is free.
  */
+import type { InheritedSocket } from "../base/inherited-sockets.ts";
 import type { LogFormat } from "../base/log.ts";
 import type { PackedIr } from "../ir/packed-ir.ts";
 import type { EgressOptions } from "../net/egress.ts";
 import type { Ports } from "../proxy/data-plane.ts";
 import type { OverloadLimits } from "../proxy/overload/overload.ts";
 import type { DrainStep } from "../proxy/ports/drain.ts";
+import type { Sharing } from "../proxy/ports/sharing.ts";
 import type { ExpressionLimits } from "../proxy/services/expression-shares.ts";
 import type { SeriesNotice } from "../telemetry/metrics.ts";
 import type { Chunk } from "../telemetry/otlp/messages.ts";
 import type { ProbeResult } from "../telemetry/probe-result.ts";
-import type { LoggedReasons } from "../telemetry/settings.ts";
+import type { AccessFormat, LoggedReasons } from "../telemetry/settings.ts";
 import type { ThreadMemory } from "../telemetry/thread-memory.ts";
 import type { TraceFilter } from "../trace/filter.ts";
 import type { FollowedBatch, FollowFilter } from "../trace/follower.ts";
@@ -37,6 +39,13 @@ export interface RecorderOptions {
   readonly clientAddress: boolean;
 }
 
+interface AccessLogOptions {
+  readonly format: AccessFormat;
+  readonly reasons: LoggedReasons;
+  /** Its lines go to a place of their own. */
+  readonly apart: boolean;
+}
+
 /** The first message to a worker: what is fixed for its life. It is not `workerData`, so a thread can start before it is known. */
 export interface WorkerOptions {
   /** 0 to the number of workers - 1; a replacement has the index of the worker that died. */
@@ -45,6 +54,8 @@ export interface WorkerOptions {
   readonly gate: SharedArrayBuffer;
   /** Shared memory of the worker's own `LogRing`. */
   readonly logRing: SharedArrayBuffer;
+  /** That of another one, for lines of the access log that go apart; undefined: they go with the others. */
+  readonly accessRing: SharedArrayBuffer | undefined;
   /** Shared memory of the worker's own `FollowCounters`. */
   readonly followCounters: SharedArrayBuffer;
   /** Undefined: the recorder is off. */
@@ -75,7 +86,7 @@ export interface WorkerOptions {
   readonly locality: Locality;
   readonly logFilter: string;
   readonly logFormat: LogFormat;
-  readonly logReasons: LoggedReasons;
+  readonly accessLog: AccessLogOptions;
   readonly reusePort: boolean;
   /** `config.metrics.fields.add`: label to CEL. */
   readonly metricLabels: Readonly<Record<string, string>>;
@@ -90,7 +101,7 @@ export interface WorkerOptions {
 /** The commands of a worker, each with its arguments and, if it has one, its reply. */
 interface Commands {
   /** Builds a configuration beside the one in effect. `commit` or `abort` follows once all workers have replied. */
-  prepare: { args: { generation: number; configuration: PackedIr; ports: Ports } };
+  prepare: { args: { generation: number; configuration: PackedIr; ports: Ports; inherited: Sharing["inherited"] } };
   /** Swaps to the prepared configuration and drains what only the old one needs. */
   commit: { args: undefined };
   /** Drops the prepared configuration; without one it does nothing. */
@@ -122,6 +133,9 @@ interface Commands {
   checkHealth: { args: undefined };
   /** A result of another worker's active health checks. */
   health: { args: { notice: HealthNotice } };
+  sockets: { args: undefined; reply: readonly InheritedSocket[] };
+  /** See `DataPlane.handOver`. */
+  handOver: { args: undefined };
   /** One step of the drain; resolves when it is done, or after `deadlineMs`. */
   drain: { args: { step: DrainStep; deadlineMs: number } };
   /** Cuts all connections and replies with their number. Also flushes logs and exports: the thread ends after it. */
@@ -158,5 +172,7 @@ export type Notice =
   | { readonly type: "documentWanted"; readonly url: string }
   /** Log lines are in this part of the worker's `LogRing`. */
   | { readonly type: "log"; readonly part: RingSpan }
+  /** The same of its `accessRing`. */
+  | { readonly type: "accessLog"; readonly part: RingSpan }
   /** Spans or log records for one exporter. */
   | { readonly type: "export"; readonly exporter: string; readonly chunk: Chunk };

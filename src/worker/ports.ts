@@ -4,10 +4,11 @@
  */
 import { createServer } from "node:net";
 import { messageOf } from "../base/errors.ts";
+import { InheritedSockets } from "../base/inherited-sockets.ts";
 import { listenAt } from "../base/listen-address.ts";
 import type { OwnSockets } from "../base/own-sockets.ts";
 import { claimSocketFile } from "../base/socket-file.ts";
-import { bindAddresses } from "../ir/bind-addresses.ts";
+import { bindAddresses, formatBindAddress } from "../ir/bind-addresses.ts";
 import type { Bind } from "../ir/ir.ts";
 import { UdpPort } from "../net/udp-socket.ts";
 import type { Ports } from "../proxy/data-plane.ts";
@@ -26,13 +27,15 @@ interface ProbedPorts {
  * Checks that new ports are free and replaces port 0 by a number that all workers share. Workers listen with SO_REUSEPORT
  * (socket(7)), which would silently share a port with another gateway of the same user, each getting a part of the connections;
  * an exclusive listen fails instead. A port that the system chose stays open, with SO_REUSEPORT, until `release`: otherwise
- * another process could get it before the workers do. All new ports are noted as own ones until then. `open` are the ports in use, which are kept. Rejects with PortError.
+ * another process could get it before the workers do. All new ports are noted as own ones until then. `open` are the ports in use, which are kept,
+ * `inherited` sockets that the process has already. Rejects with PortError.
  */
 export async function probePorts(
   binds: readonly Bind[],
   open: Ports,
   reusePort: boolean,
   own: OwnSockets,
+  inherited = new InheritedSockets(),
 ): Promise<ProbedPorts> {
   const ports: Record<string, number> = {};
   const held: ProbedPort[] = [];
@@ -51,6 +54,7 @@ export async function probePorts(
       }
       ports[bind.key] = bind.port;
       for (const address of bindAddresses(bind, bind.port)) {
+        if (inherited.has(formatBindAddress(address))) continue;
         if ("path" in address) {
           if (!own.hasUnixPath(address.path)) await claimFile(address.path, bind.key);
           continue;
@@ -60,7 +64,9 @@ export async function probePorts(
         // A bind of this process is there, which the new one shares the port with until the former closes.
         if (reusePort && bind.port !== 0 && own.find(protocol, bind.port, host) === "bind") continue;
         const hold = reusePort && bind.port === 0;
-        const probed = await listen(host, bind, hold, own).catch((error: NodeJS.ErrnoException) => {
+        // Until the other gateway drains, both have the ports of UDP.
+        const shared = hold || (reusePort && protocol === "udp" && inherited.takesOver);
+        const probed = await listen(host, bind, shared, own).catch((error: NodeJS.ErrnoException) => {
           const at = bind.addresses === undefined ? "" : ` of ${host}`;
           const what = bind.protocol === "udp" ? "UDP port" : "port";
           throw new PortError(`cannot listen on ${what} ${bind.port}${at} for ${bind.key}: ${inWords(error)}`);

@@ -12,7 +12,9 @@
 import { randomBytes } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
 import { asError } from "../base/errors.ts";
+import type { InheritedSocket, InheritedSockets } from "../base/inherited-sockets.ts";
 import type { OwnSockets } from "../base/own-sockets.ts";
+import { bindAddresses, formatBindAddress } from "../ir/bind-addresses.ts";
 import type { PackedIr } from "../ir/packed-ir.ts";
 import { sessionMemory } from "../policies/shared-sessions/shared-sessions.ts";
 import { TokenBuckets } from "../policies/token-buckets/buckets.ts";
@@ -59,6 +61,7 @@ type OwnOption =
   | "pressure"
   | "ownSockets"
   | "logRing"
+  | "accessRing"
   | "recorder";
 
 interface RecorderSizes {
@@ -76,6 +79,8 @@ export interface SupervisorSettings {
   readonly workers: number;
   /** Where the process listens; with a region for each worker. */
   readonly own: OwnSockets;
+  /** Sockets to use instead of new ones; absent: none. */
+  readonly inherited?: InheritedSockets | undefined;
   /** Undefined: the recorder is off. */
   readonly recorder?: RecorderSizes | undefined;
   /** Options that all workers share. */
@@ -85,7 +90,7 @@ export interface SupervisorSettings {
 /** What workers send besides replies, for the gateway. */
 export interface SupervisorEvents {
   /** See `WorkerEvents`. */
-  onLog(lines: Uint8Array, dropped: number): void;
+  onLog(lines: Uint8Array, dropped: number, apart: boolean): void;
   /** Spans or log records for the exporter with this `exporterKey`. */
   onExport(exporter: string, chunk: Chunk): void;
   /** See `WorkerEvents`. */
@@ -137,6 +142,8 @@ export class Supervisor implements WorkerEvents {
   readonly #startedAt = new Map<number, number>();
   #current: { readonly generation: number; readonly configuration: PackedIr } | undefined;
   #ports: Ports = {};
+  /** The inherited sockets of each worker, until a configuration is in effect. */
+  #shares: ReturnType<InheritedSockets["divide"]> | undefined;
   #logFilter: string;
   #stopping = false;
   /** Serializes configuration changes and replacements: a worker that starts during a `commit` would miss it. */
@@ -203,12 +210,21 @@ export class Supervisor implements WorkerEvents {
    */
   apply(generation: number, configuration: PackedIr): Promise<void> {
     return this.#enqueue(async () => {
+      const { inherited } = this.#settings;
+      const { binds } = configuration.frame;
       const { ports, release } = await probePorts(
-        configuration.frame.binds,
+        binds,
         this.#ports,
         this.#settings.worker.reusePort,
         this.#settings.own,
+        inherited,
       );
+      // Kept until a configuration is in effect: one that fails has not touched them.
+      if (this.#current === undefined && inherited !== undefined)
+        this.#shares ??= inherited.divide(
+          binds.flatMap((bind) => bindAddresses(bind, bind.port).map(formatBindAddress)),
+          this.#settings.workers,
+        );
       try {
         // With a live worker, dead ones are replaced later. With none, nothing would prove that the configuration works.
         if (this.#workers.size === 0) for (const index of this.#missing()) await this.#replace(index);
@@ -227,6 +243,7 @@ export class Supervisor implements WorkerEvents {
       }
       this.#current = { generation, configuration };
       this.#ports = ports;
+      this.#shares = undefined;
       // From here on there is no way back: a worker that fails to commit is ended, and its replacement starts with this one.
       await Promise.allSettled(this.workers.map((worker) => commit(worker, generation)));
     });
@@ -296,13 +313,23 @@ export class Supervisor implements WorkerEvents {
     await this.#all("logFilter", { filter });
   }
 
+  /** The listening sockets of all workers while `use` runs: no reload closes one meanwhile. */
+  withSockets<T>(use: (sockets: readonly InheritedSocket[]) => Promise<T>): Promise<T> {
+    return this.#enqueue(async () => {
+      const sockets: InheritedSocket[] = [];
+      await this.#collect("sockets", undefined, (_index, list) => void sockets.push(...list));
+      return use(sockets);
+    });
+  }
+
   /**
    * Stops accepting, lets exchanges in flight finish for at most `deadlineMs`, then cuts the rest. Resolves with the number of
-   * connections that were cut. Dead workers are not replaced from here on.
+   * connections that were cut. Dead workers are not replaced from here on. `handedOver`: another process has the listening sockets.
    */
-  async drain(deadlineMs: number): Promise<number> {
+  async drain(deadlineMs: number, handedOver = false): Promise<number> {
     this.#stopping = true;
     const end = performance.now() + deadlineMs;
+    if (handedOver) await this.#collect("handOver", undefined, () => {}, deadlineMs / 4);
     for (const step of DRAIN_STEPS) {
       const left = Math.max(0, end - performance.now());
       // A hanging worker may use up a quarter in each earlier step, so that the others keep time to finish their connections.
@@ -334,8 +361,8 @@ export class Supervisor implements WorkerEvents {
     this.hub.deliverFollowed(id, index, batch);
   }
 
-  onLog(lines: Uint8Array, dropped: number): void {
-    this.#events.onLog(lines, dropped);
+  onLog(lines: Uint8Array, dropped: number, apart: boolean): void {
+    this.#events.onLog(lines, dropped, apart);
   }
 
   onExport(exporter: string, chunk: Chunk): void {
@@ -384,7 +411,11 @@ export class Supervisor implements WorkerEvents {
   async #prepareAll(generation: number, configuration: PackedIr, ports: Ports): Promise<void> {
     if (this.#workers.size === 0) throw new WorkersDied("no worker is left to prepare it");
     const args = preparation(generation, configuration, ports);
-    const outcomes = await Promise.allSettled(this.workers.map((worker) => worker.callWithDeadline("prepare", args)));
+    const outcomes = await Promise.allSettled(
+      this.workers.map((worker) =>
+        worker.callWithDeadline("prepare", { ...args, inherited: this.#shares?.[worker.index] ?? {} }),
+      ),
+    );
     const failure = outcomes.find((outcome) => outcome.status === "rejected");
     if (failure === undefined) return;
     await this.#all("abort", undefined);
@@ -506,5 +537,5 @@ async function commit(worker: WorkerHandle, generation: number): Promise<void> {
 function preparation(generation: number, configuration: PackedIr, ports: Ports): Args<"prepare"> {
   const { frame } = configuration;
   const targeted = frame.targeted.map((each) => ({ ...each, target: {}, policy: {} }));
-  return { generation, configuration: { ...configuration, frame: { ...frame, targeted } }, ports };
+  return { generation, configuration: { ...configuration, frame: { ...frame, targeted } }, ports, inherited: {} };
 }

@@ -39,7 +39,7 @@ export interface WorkerEvents {
    * Log lines as UTF-8, each with its line break, valid during the call only. `dropped`: lines that the `LogRing` had no room for
    * since the last call.
    */
-  onLog(lines: Uint8Array, dropped: number): void;
+  onLog(lines: Uint8Array, dropped: number, apart: boolean): void;
   /** Spans or log records for the exporter with this `exporterKey`. */
   onExport(exporter: string, chunk: Chunk): void;
   /** The thread has ended, because of `error`; undefined after `stop`. No event of this worker follows. */
@@ -61,6 +61,8 @@ export class WorkerHandle {
   generation: number | undefined;
   readonly #worker: Worker;
   readonly #logRing = new LogRing();
+  /** For the access log, if it goes apart. */
+  readonly #accessRing: LogRing | undefined;
   readonly #pending = new Map<number, PendingCommand>();
   #calls = 0;
   #stopped = false;
@@ -70,11 +72,20 @@ export class WorkerHandle {
   #ended: Error | undefined;
 
   /** `thread` is a new thread; it starts work with the options, its first message. */
-  constructor(thread: Worker, options: Omit<WorkerOptions, "logRing" | "followCounters">, events: WorkerEvents) {
+  constructor(
+    thread: Worker,
+    options: Omit<WorkerOptions, "logRing" | "accessRing" | "followCounters">,
+    events: WorkerEvents,
+  ) {
     this.index = options.index;
     this.name = `worker-${options.index}`;
     this.#worker = thread;
-    const own = { logRing: this.#logRing.memory, followCounters: this.followed.memory };
+    this.#accessRing = options.accessLog.apart ? new LogRing() : undefined;
+    const own = {
+      logRing: this.#logRing.memory,
+      accessRing: this.#accessRing?.memory,
+      followCounters: this.followed.memory,
+    };
     thread.postMessage({ ...options, ...own } satisfies WorkerOptions);
     this.#worker.on("message", (notice: Notice) => this.#receive(notice, events));
     this.#worker.on("error", (error) => {
@@ -153,9 +164,12 @@ export class WorkerHandle {
         events.onDocumentWanted(notice.url);
         return;
       case "log":
-        events.onLog(this.#logRing.read(notice.part), this.#logRing.takeDropped());
-        this.#logRing.free(notice.part);
+      case "accessLog": {
+        const ring = (notice.type === "accessLog" ? this.#accessRing : undefined) ?? this.#logRing;
+        events.onLog(ring.read(notice.part), ring.takeDropped(), ring === this.#accessRing);
+        ring.free(notice.part);
         return;
+      }
       case "export":
         events.onExport(notice.exporter, notice.chunk);
         return;

@@ -58,7 +58,7 @@ class TestWorker {
     const configuration = answering(body);
     const { ports, release } = await probePorts(configuration.frame.binds, {}, WORKER.reusePort, this.own);
     try {
-      await this.handle.call("prepare", { generation, configuration, ports });
+      await this.handle.call("prepare", { inherited: {}, generation, configuration, ports });
     } finally {
       release();
     }
@@ -83,12 +83,12 @@ test("a prepared configuration serves after commit; after abort there is nothing
 
   const configuration = answering("second");
   const ports = { [configuration.frame.binds[0]?.key ?? ""]: port };
-  await handle.call("prepare", { generation: 2, configuration, ports });
+  await handle.call("prepare", { inherited: {}, generation: 2, configuration, ports });
   await handle.call("abort", undefined);
   await handle.call("commit", undefined);
   assert.equal(await get(port), "first");
 
-  await handle.call("prepare", { generation: 3, configuration, ports });
+  await handle.call("prepare", { inherited: {}, generation: 3, configuration, ports });
   await handle.call("commit", undefined);
   assert.equal(await get(port), "second");
 });
@@ -151,7 +151,7 @@ test("statistics of endpoints and calls are those of the backends that requests 
     binds: [{ port: 0, listeners: [{ routes: [{ backends: [{ host: `127.0.0.1:${backendPort}` }] }] }] }],
   });
   const { ports, release } = await probePorts(configuration.frame.binds, {}, WORKER.reusePort, new OwnSockets());
-  await front.handle.call("prepare", { generation: 1, configuration, ports });
+  await front.handle.call("prepare", { inherited: {}, generation: 1, configuration, ports });
   release();
   await front.handle.call("commit", undefined);
   for (let i = 0; i < 3; i++) assert.equal(await get(Object.values(ports)[0] ?? 0), "backend");

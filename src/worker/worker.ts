@@ -82,6 +82,28 @@ type Handlers = { readonly [Name in CommandName]: (args: Args<Name>) => Reply<Na
  */
 Object.defineProperty(globalThis, "performance", { value: performance, writable: true });
 
+/** Where lines of the access log go. */
+interface AccessLines {
+  readonly output: LogOutput;
+  readonly batch: LogBatch;
+}
+
+/** Undefined: they go where all lines go. */
+function accessLines(options: WorkerOptions, notify: (notice: Notice) => void): AccessLines | undefined {
+  if (options.accessRing === undefined) return undefined;
+  const ring = new LogRing(options.accessRing);
+  const batch = new LogBatch((lines) => {
+    const part = ring.put(lines);
+    if (part !== undefined) notify({ type: "accessLog", part });
+  });
+  const filter = parseLogFilter(options.logFilter);
+  return { output: new LogOutput(filter, options.logFormat, (line) => batch.add(line)), batch };
+}
+
+function accessLogOf({ output, batch }: AccessLines, { format, reasons }: WorkerOptions["accessLog"]): AccessLog {
+  return new AccessLog(output, batch, reasons, format === "text" || format === "json" ? undefined : format);
+}
+
 /** Builds the data plane from `options`, then runs the main thread's commands. */
 function main(port: NonNullable<typeof parentPort>, options: WorkerOptions): void {
   // ── what the data plane sends to the main thread ──
@@ -92,6 +114,7 @@ function main(port: NonNullable<typeof parentPort>, options: WorkerOptions): voi
     if (part !== undefined) notify({ type: "log", part });
   });
   const output = new LogOutput(parseLogFilter(options.logFilter), options.logFormat, (line) => batch.add(line));
+  const access = accessLines(options, notify) ?? { output, batch };
   const chunks = new ChunkBatches((exporter, chunk) => notify({ type: "export", exporter, chunk }));
   // Counters are in shared memory; a notice is sent for new series only, so counting a request costs no message.
   const customLabels = Object.keys(options.metricLabels).length;
@@ -154,7 +177,7 @@ function main(port: NonNullable<typeof parentPort>, options: WorkerOptions): voi
     watchers,
     traceLog: new TraceLog(output),
     log,
-    accessLog: new AccessLog(output, batch, options.logReasons),
+    accessLog: accessLogOf(access, options.accessLog),
     recorder: options.recorder && recorderOf(options.recorder, options.index),
     exports: chunks,
     sensitive: sensitiveHeaders(options.sensitiveHeaders),
@@ -203,10 +226,11 @@ function main(port: NonNullable<typeof parentPort>, options: WorkerOptions): voi
   const profiles = new Map<number, RunningCpuProfile>();
 
   const commands: Handlers = {
-    prepare: ({ generation, configuration, ports }) =>
+    prepare: ({ generation, configuration, ports, inherited }) =>
       plane.prepare(generation, configuration, ports, {
         reusePort: options.reusePort,
         unixSockets: options.index === 0,
+        inherited,
       }),
     commit: () => plane.commit(),
     abort: () => plane.abort(),
@@ -218,6 +242,7 @@ function main(port: NonNullable<typeof parentPort>, options: WorkerOptions): voi
     unwatch: ({ id }) => watchers.remove(id),
     logFilter({ filter }) {
       output.filter = parseLogFilter(filter);
+      access.output.filter = output.filter;
     },
     endpoints: ({ keys }) => endpoints.stats(keys),
     probe: ({ keys }) => checks.probe(endpoints.withKeys(keys)),
@@ -238,11 +263,14 @@ function main(port: NonNullable<typeof parentPort>, options: WorkerOptions): voi
     checkHealth: () => checks.start(),
     // Does not notify either.
     health: ({ notice }) => endpoints.setHealth(notice),
+    sockets: () => plane.sockets,
+    handOver: () => plane.handOver(),
     drain: ({ step, deadlineMs }) => plane.drain(step, deadlineMs),
     destroy() {
       const connections = plane.destroy();
       // The main thread ends this one after the reply; batches that wait for their timer would be lost.
       batch.flush();
+      access.batch.flush();
       chunks.flush();
       watchers.flush();
       return connections;

@@ -23,7 +23,7 @@ const scripts = clusterScripts();
 if (scripts === undefined) throw new Error("the conformance suite runs in the test cluster only; unset KUBECONFIG");
 
 checkFeatures();
-prepareCluster({ image: !args.includes("--no-image"), install: !args.includes("--no-install") });
+await prepareCluster({ image: !args.includes("--no-image"), install: !args.includes("--no-install") });
 const report = `${tmpdir()}/tracegate-conformance.yaml`;
 const features = SUPPORTED_FEATURES.map(({ name }) => name).join();
 const claims = ["-conformance-profiles", PROFILES.join(), "-supported-features", features];

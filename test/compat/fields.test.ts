@@ -51,7 +51,7 @@ async function writeFiles(): Promise<void> {
 function load(name: string, text: string): ReturnType<typeof loadConfig> {
   const path = join(folder, name);
   writeFileSync(path, text);
-  return loadConfig({ kind: "file", path }, ENV);
+  return loadConfig({ kind: "files", paths: [path] }, ENV);
 }
 
 /** Paths of fields without indices, with `*` for the name of a gateway; those below an element of a list too. */

@@ -226,7 +226,11 @@ const POLICIES: Readonly<Record<RequestPolicyKind, string>> = {
       { mode: "strict", fault: { code: "signature" } },
       { mode: "strict", fault: { code: "assumed" } },
       { mode: "strict", fault: { code: "unverifiable" } },
-      { mode: "strict", fault: { code: "malformed", why: "Invalid Compact JWS" } },
+      { mode: "strict", fault: { code: "malformed" } },
+      { mode: "strict", fault: { code: "notNumber", claim: "nbf" } },
+      { mode: "strict", fault: { code: "algorithm", algorithm: '"HS256"' } },
+      { mode: "strict", fault: { code: "algorithm", algorithm: undefined } },
+      { mode: "strict", fault: { code: "extension" } },
     ],
   }),
   localRateLimit: texts(localRateLimit.decisions, {

@@ -12,6 +12,8 @@ const PATIENCE_MS = 90_000;
 export type LogLine = Readonly<Record<string, unknown>>;
 
 interface LaunchOptions {
+  /** Further files and folders of the configuration. */
+  readonly files?: readonly string[];
   readonly env?: Readonly<Record<string, string>>;
   /** Limit of open files of the process. */
   readonly openFiles?: number;
@@ -73,8 +75,8 @@ export class TestGateway {
     const folder = await mkdtemp(join(tmpdir(), "tracegate-test-"));
     const file = join(folder, "gateway.yaml");
     await writeFile(file, typeof config === "string" ? config : stringify(withPorts(config)));
-    const program = [TRACEGATE, "-f", file];
-    const { openFiles, controlGroup } = options;
+    const { openFiles, controlGroup, files = [] } = options;
+    const program = [TRACEGATE, ...[file, ...files].flatMap((each) => ["-f", each])];
     const limits = [
       ...(openFiles !== undefined ? [`ulimit -n ${openFiles}`] : []),
       ...(controlGroup !== undefined ? [`echo $$ >${controlGroup}/cgroup.procs`] : []),

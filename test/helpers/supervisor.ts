@@ -25,7 +25,7 @@ export const WORKER: SupervisorSettings["worker"] = {
   locality: {},
   logFilter: "error",
   logFormat: "json",
-  logReasons: "full",
+  accessLog: { format: "json", reasons: "full", apart: false },
   egress: { provenance: "operator", lookupRules: NO_LOOKUP_RULES, internalSocket: "" },
   metricLabels: {},
   customFunctions: "",

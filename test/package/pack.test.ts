@@ -1,7 +1,7 @@
 /** The published package, as a user gets it: packed, installed elsewhere, started from its bin folder. */
 import assert from "node:assert/strict";
 import { execFile, spawn } from "node:child_process";
-import { readFileSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from "node:fs/promises";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -10,6 +10,7 @@ import { dirname, join } from "node:path";
 import { after, before, test } from "node:test";
 import { promisify } from "node:util";
 import { Script } from "node:vm";
+import { parse, parseAllDocuments } from "yaml";
 import { installPackage } from "../../scripts/bundle/install.ts";
 import { appRoot } from "../../src/base/app-root.ts";
 import { inlineMore } from "../../src/base/inlining.ts";
@@ -48,6 +49,41 @@ test("the package contains everything that it needs, with licenses, and nothing 
   assert.deepEqual(packages, ["tracegate"], "it needs no other package");
   const notices = await readFile(join(installed, "dist/THIRD-PARTY-NOTICES.txt"), "utf8");
   for (const name of ["zod", "yaml", "jose", "re2js", "react"]) assert.match(notices, new RegExp(`^${name} \\d`, "m"));
+});
+
+test("links of the pages in the package lead to files in it", async () => {
+  const names = await readdir(installed, { recursive: true });
+  const pages = names.filter((name) => name.endsWith(".md") && !name.startsWith("node_modules"));
+  assert.ok(pages.includes("docs/configuration.md") && pages.length > 50);
+  const broken: string[] = [];
+  for (const page of pages)
+    for (const [, target = ""] of (await readFile(join(installed, page), "utf8")).matchAll(
+      /\]\(([^)#\s]+)(?:#[^)]*)?\)/g,
+    ))
+      if (!/^[a-z]+:/.test(target) && !existsSync(join(installed, dirname(page), target)))
+        broken.push(`${page}: ${target}`);
+  assert.deepEqual(broken, []);
+});
+
+test("tracegate init writes files that are complete, and overwrites none without --force", async () => {
+  const program = join(installed, "bin/tracegate");
+  const written: string[] = [];
+  for (const kind of ["systemd", "compose", "kubernetes", "grafana"]) {
+    const to = join(folder, kind);
+    const printed = await run(program, ["init", kind, "--to", to], folder);
+    assert.match(printed, /\nNext:\n\n {2}/);
+    const [, page = "nowhere"] = /^More: ([^#\n]+)/m.exec(printed) ?? [];
+    assert.ok(existsSync(page), page);
+    written.push(...Array.from(printed.matchAll(/^wrote (.*)$/gm), ([, path = ""]) => path));
+  }
+  const again = ["init", "systemd", "--to", join(folder, "systemd")];
+  await assert.rejects(run(program, again, folder), /there already; --force overwrites/);
+  await run(program, [...again, "--force"], folder);
+  for (const path of written.filter((each) => /\.(ya?ml|json)$/.test(each)))
+    for (const document of parseAllDocuments(await readFile(path, "utf8"))) assert.deepEqual(document.errors, [], path);
+  const compose = parse(await readFile(join(folder, "compose/compose.yaml"), "utf8"));
+  assert.equal(compose.services.tracegate.image.split(":")[1], version);
+  await run(program, ["check", "--strict", "-f", join(folder, "compose/config/gateway.yaml")], folder);
 });
 
 test("V8 accepts the code that came with the bundles, so a start compiles nothing", async () => {

@@ -1,5 +1,5 @@
 /**
- * npm run soak [-- --minutes N]      and, of the flight recorder, npm run soak -- recorder; see recorder.ts
+ * npm run soak [-- --minutes N]      and npm run soak -- recorder, npm run soak -- take-over; see recorder.ts and take-over.ts
  * Ten minutes of mixed traffic through a gateway process with two workers, while its configuration and certificate change, workers
  * are killed and, in the last fifth, the process is replaced by another one. Fails when a request fails that was not on a killed
  * worker. Prints the number of requests by kind, and how memory grew.
@@ -17,6 +17,7 @@ import { TestGateway } from "../helpers/gateway.ts";
 import { type Backends, startBackends } from "./backends.ts";
 import { grpc, http1, http2, type Ports, type Soak, slowReader, slowSender, tcp, webSocket } from "./clients.ts";
 import { soakRecorder } from "./recorder.ts";
+import { soakTakeOver } from "./take-over.ts";
 import { type Failure, Tally } from "./tally.ts";
 
 const WORKERS = 2;
@@ -32,12 +33,16 @@ interface AllPorts extends Ports {
   readonly extra: number;
 }
 
-const { values, positionals } = parseArgs({ allowPositionals: true, options: { minutes: { type: "string" } } });
+const { values, positionals } = parseArgs({
+  allowPositionals: true,
+  options: { minutes: { type: "string" }, rounds: { type: "string" } },
+});
 const [what, ...others] = positionals;
-if (others.length > 0 || (what !== undefined && what !== "recorder"))
+if (others.length > 0 || (what !== undefined && what !== "recorder" && what !== "take-over"))
   throw new Error(
-    `unknown soak ${positionals.join(" ")}; there is "recorder", and without a name the one with mixed traffic`,
+    `unknown soak ${positionals.join(" ")}; there are "recorder" and "take-over", and without a name the one with mixed traffic`,
   );
+if (what === "take-over") process.exit((await soakTakeOver(Number(values.rounds ?? 10))) ? 0 : 1);
 const minutes = Number(values.minutes ?? (what === undefined ? 10 : 1));
 if (!(minutes > 0))
   throw new Error(`--minutes must be a number above 0, for example --minutes 2; it is ${values.minutes}`);

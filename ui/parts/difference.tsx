@@ -3,14 +3,14 @@ import type { DifferenceHunk } from "../../src/admin/plane/config-difference.ts"
 
 const TONES = { "-": "bad", "+": "good", " ": "" } as const;
 
-/** Changes of a text, with the numbers of their lines. */
+/** Changes of files, with the numbers of their lines. */
 export function Difference({ hunks }: { readonly hunks: readonly DifferenceHunk[] }): VNode {
   return (
     <pre class="difference mono" tabIndex={0}>
-      {hunks.map(({ before, after, lines }) => (
+      {hunks.map(({ file, before, after, lines }) => (
         <>
           <span class="quiet">
-            @@ line {before}, now {after} @@{"\n"}
+            @@ {file} line {before}, now {after} @@{"\n"}
           </span>
           {lines.map(({ sign, text }, index) => (
             <span key={index} class={TONES[sign]}>

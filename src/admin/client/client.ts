@@ -1,4 +1,5 @@
 import { jsonOf } from "../../base/fields.ts";
+import type { NamedText } from "../../config/parse/config-files.ts";
 import type { GatewayImpact } from "../../impact/merge.ts";
 import type { RecordAnswer } from "../../recorder/records.ts";
 import type { AskedExpression, Evaluation } from "../../rehearsal/evaluate.ts";
@@ -16,6 +17,7 @@ import {
   type RouteView,
 } from "../plane/answers.ts";
 import type { BackendsAnswer, BackendsQuery, ProbeAnswer } from "../plane/backends.ts";
+import type { CertificatesAnswer } from "../plane/certificates.ts";
 import type { ConfigDifference } from "../plane/config-difference.ts";
 import type { ConfigPartsAnswer, ConfigPartsQuery } from "../plane/config-parts.ts";
 import type { ConfigStatus } from "../plane/config-status.ts";
@@ -118,6 +120,10 @@ export class AdminClient {
     return this.#answer("/overview", await this.#json("/overview", options));
   }
 
+  async certificates(options: CallOptions = {}): Promise<CertificatesAnswer> {
+    return this.#answer("/certificates", await this.#json("/certificates", options));
+  }
+
   async configDifference(options: CallOptions = {}): Promise<ConfigDifference> {
     return this.#answer("/config/difference", await this.#json("/config/difference", options));
   }
@@ -168,10 +174,10 @@ export class AdminClient {
 
   /** What a configuration would do to sampled requests. `last`: only those of this time, such as `1h`; `name`: how positions call it. */
   async impact(
-    after: { readonly text: string; readonly name: string } | { readonly preview: string },
+    after: { readonly texts: readonly NamedText[] } | { readonly preview: string },
     { last, signal }: CallOptions & { readonly last?: string | undefined } = {},
   ): Promise<GatewayImpact> {
-    const [text, words] = "text" in after ? [after.text, { name: after.name }] : ["", after];
+    const [text, words] = "texts" in after ? bodyOf(after.texts) : ["", after];
     const path = withQuery("/impact", queryOf({ last, ...words }));
     const request = { method: "POST", path, body: text, timeout: IMPACT_TIMEOUT, signal } as const;
     return this.#answer("/impact", await adminJson(this.#address, request));
@@ -294,4 +300,11 @@ export class AdminClient {
   #json(path: string, { signal }: CallOptions): Promise<unknown> {
     return adminJson(this.#address, { method: "GET", path, timeout: TIMEOUT, signal });
   }
+}
+
+/** A configuration as a body of `/impact`, and the parameters that say what it is. */
+function bodyOf(texts: readonly NamedText[]): readonly [body: string, parameters: Readonly<Record<string, string>>] {
+  const [first, ...others] = texts;
+  if (first === undefined || others.length > 0) return [JSON.stringify(texts), { files: "true" }];
+  return [first.text, { name: first.name }];
 }

@@ -9,6 +9,7 @@ import type { Explanation } from "../../rehearsal/explanation.ts";
 import type { RequestGroup } from "../../report/recorded.ts";
 import type { WorkerState } from "../../telemetry/worker-state.ts";
 import type { BackendsAnswer, BackendView, ProbeAnswer, Shortened } from "./backends.ts";
+import type { CertificatesAnswer } from "./certificates.ts";
 import type { ConfigDifference } from "./config-difference.ts";
 import type { ConfigPartsAnswer } from "./config-parts.ts";
 import type { ConfigStatus } from "./config-status.ts";
@@ -18,6 +19,7 @@ import type { LogLevels } from "./log-levels.ts";
 export interface AdminAnswers {
   readonly "/backends": BackendsAnswer;
   readonly "/backends/": BackendView;
+  readonly "/certificates": CertificatesAnswer;
   readonly "/config/difference": ConfigDifference;
   readonly "/config/parts": ConfigPartsAnswer;
   readonly "/config/status": ConfigStatus;
@@ -253,6 +255,7 @@ export interface RequestsQuery {
 const MARKS: { readonly [Endpoint in keyof AdminAnswers]: (answer: Readonly<Record<string, unknown>>) => boolean } = {
   "/backends": ({ backends }) => isObject(backends),
   "/backends/": ({ endpoints }) => isObject(endpoints),
+  "/certificates": ({ certificates }) => Array.isArray(certificates),
   "/config/difference": ({ hunks, unknown }) => Array.isArray(hunks) || typeof unknown === "string",
   "/config/parts": ({ parts }) => Array.isArray(parts),
   "/config/status": ({ generation, synchronized }) => generation !== undefined && synchronized !== undefined,

@@ -1,4 +1,5 @@
 import type { Catalog, Scope } from "../../cel/index.ts";
+import type { NamedText } from "../../config/parse/config-files.ts";
 import type { GatewayImpact } from "../../impact/merge.ts";
 import type { RecordAnswer, RecordQuery } from "../../recorder/records.ts";
 import type { Evaluation } from "../../rehearsal/evaluate.ts";
@@ -6,6 +7,7 @@ import type { Explanation } from "../../rehearsal/explanation.ts";
 import type { MetricsFormat } from "../../telemetry/prometheus.ts";
 import type { Overview, RoutesAnswer, RoutesQuery, RouteView } from "./answers.ts";
 import type { BackendsAnswer, BackendsQuery, BackendView, ProbeAnswer } from "./backends.ts";
+import type { CertificatesAnswer } from "./certificates.ts";
 import type { ConfigDifference } from "./config-difference.ts";
 import type { ConfigPartsAnswer, ConfigPartsQuery } from "./config-parts.ts";
 import type { ConfigStatus } from "./config-status.ts";
@@ -26,6 +28,8 @@ export interface AdminPlane {
   routes(question: RoutesQuestion): Promise<RoutesAnswer>;
   /** One route by its key, with its policies; undefined if the key is unknown. */
   route(key: string): Promise<RouteView | undefined>;
+  /** Certificates of the listeners in effect. */
+  certificates(): CertificatesAnswer;
   /** Backends and services with the state of their endpoints. */
   backends(query: BackendsQuery): Promise<BackendsAnswer>;
   /** One backend or service by its key, with longer lists than in `backends`; undefined if the key is unknown. */
@@ -115,14 +119,8 @@ export interface AdminPlane {
 
 /** A configuration, and the samples by which to judge it. */
 interface ImpactQuestion {
-  /** The configuration after the change: a text, or what the controller keeps under this id. */
-  readonly after:
-    | {
-        readonly text: string;
-        /** How positions in it call it, such as `new.yaml`. */
-        readonly name: string | undefined;
-      }
-    | { readonly preview: string };
+  /** The configuration after the change: its texts, or what the controller keeps under this id. */
+  readonly after: { readonly texts: readonly NamedText[] } | { readonly preview: string };
   /** Only requests that arrived later, epoch ms. */
   readonly since: number;
 }

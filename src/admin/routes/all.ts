@@ -1,5 +1,6 @@
 import { answerReply, textReply } from "../server/reply.ts";
 import { backendRoutes } from "./backends.ts";
+import { certificateRoutes } from "./certificates.ts";
 import { configRoutes } from "./config.ts";
 import { explainRoutes } from "./explain.ts";
 import { exportRoutes } from "./export.ts";
@@ -43,6 +44,7 @@ export const ADMIN_ROUTES: readonly AdminRoute[] = [
   ...routeRoutes,
   ...configRoutes,
   ...backendRoutes,
+  ...certificateRoutes,
   ...traceRoutes,
   ...explainRoutes,
   ...exportRoutes,

@@ -2,6 +2,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { asError } from "../../base/errors.ts";
+import type { InheritedSockets } from "../../base/inherited-sockets.ts";
 import type { ListenAddress } from "../../base/listen-address.ts";
 import type { Logger } from "../../base/log.ts";
 import type { OwnSockets } from "../../base/own-sockets.ts";
@@ -17,8 +18,13 @@ import { type PlainReply, type Reply, sentBody, textReply } from "./reply.ts";
 export interface RunningServer {
   /** `127.0.0.1:15000`, `[::1]:15000` or `unix:/path`, with the ports the system chose; empty when off. */
   readonly addresses: readonly string[];
-  /** Stops listening, ends streams, lets short responses finish, and resolves when no connection is open. */
-  close(): Promise<void>;
+  /** One for each address, for a process that takes over their sockets. */
+  readonly servers: readonly Server[];
+  /**
+   * Stops listening, ends streams, lets short responses finish, and resolves when no connection is open. `handedOver`: another process has
+   * the sockets too, and goes on.
+   */
+  close(handedOver?: boolean): Promise<void>;
 }
 
 interface HttpServerOptions {
@@ -29,6 +35,8 @@ interface HttpServerOptions {
   readonly log: Logger;
   /** Where the port is recorded as one of the gateway's own servers. */
   readonly own: OwnSockets;
+  /** Sockets that are used instead of new ones. */
+  readonly inherited?: InheritedSockets | undefined;
   /** `signal` aborts when the client disconnects or the server closes. What it throws becomes an error response. */
   readonly handle: (request: IncomingMessage, signal: AbortSignal) => Reply | Promise<Reply>;
   /** Serves requests from this process, such as those to `internal` backends. Default: false. */
@@ -57,11 +65,13 @@ const CLOSE_GRACE = 1_000;
 export async function startHttpServer(address: ListenAddress, options: HttpServerOptions): Promise<RunningServer> {
   const closing = new AbortController();
   const create = (): Server => createLimitedServer(options, closing.signal);
-  const { servers, addresses } = await listen(address, { ...options, create });
+  const { servers, addresses, file } = await listen(address, { ...options, create });
   return {
     addresses,
-    async close() {
+    servers,
+    async close(handedOver = false) {
       closing.abort();
+      if (handedOver) file?.keep();
       await Promise.all(servers.map(closeServer));
     },
   };

@@ -1,10 +1,10 @@
-import { chmod } from "node:fs/promises";
 import type { Server } from "node:http";
 import type { ListenOptions } from "node:net";
 import { codeOf, messageOf } from "../../base/errors.ts";
+import type { InheritedSockets } from "../../base/inherited-sockets.ts";
 import { formatHostPort, isWithoutIpv6, type ListenAddress, listenAt } from "../../base/listen-address.ts";
 import type { OwnSockets } from "../../base/own-sockets.ts";
-import { claimSocketFile } from "../../base/socket-file.ts";
+import { claimSocketFile, listenAtFile, type SocketFile } from "../../base/socket-file.ts";
 
 /** A server to start; `create` makes one instance per socket address. */
 interface ListenTarget {
@@ -14,12 +14,16 @@ interface ListenTarget {
   readonly setting: string;
   readonly create: () => Server;
   readonly own: OwnSockets;
+  /** Sockets that are used instead of new ones. */
+  readonly inherited?: InheritedSockets | undefined;
 }
 
 interface Listening {
   readonly servers: readonly Server[];
   /** `127.0.0.1:15000`, `[::1]:15000` or `unix:/path`, with the ports the system chose. */
   readonly addresses: readonly string[];
+  /** Of a Unix socket. */
+  readonly file?: SocketFile;
 }
 
 const PORT_TRIES = 10;
@@ -41,7 +45,8 @@ export async function listen(address: ListenAddress, target: ListenTarget): Prom
 async function listenSocket(host: string, port: number, target: ListenTarget): Promise<Listening> {
   const server = target.create();
   const at = await listenAt(host, async (each) => {
-    await bind(server, { host: each, port }, target);
+    const fd = target.inherited?.take(formatHostPort(each, port));
+    await bind(server, fd === undefined ? { host: each, port } : { fd }, target);
     return each;
   }).catch((error: unknown) => {
     throw refused(target, formatHostPort(host, port), error);
@@ -57,7 +62,8 @@ async function listenLocalhost(port: number, target: ListenTarget, tries = PORT_
   const server = target.create();
   const chosen = portOf(v4);
   try {
-    await bind(server, { host: "::1", port: chosen }, target);
+    const fd = target.inherited?.take(formatHostPort("::1", chosen));
+    await bind(server, fd === undefined ? { host: "::1", port: chosen } : { fd }, target);
   } catch (error) {
     if (isWithoutIpv6(error)) return first;
     await closed(v4);
@@ -69,16 +75,23 @@ async function listenLocalhost(port: number, target: ListenTarget, tries = PORT_
 }
 
 async function listenUnix(path: string, target: ListenTarget): Promise<Listening> {
-  await removeStale(path, target);
   const server = target.create();
+  const fd = target.inherited?.take(`unix:${path}`);
+  if (fd !== undefined) {
+    await bind(server, { fd }, target, () => target.own.addUnix(path));
+    // The file stays: systemd, or a process that takes over in turn, may have the socket too.
+    return { servers: [server], addresses: [`unix:${path}`] };
+  }
+  await removeStale(path, target);
+  let file: SocketFile;
   try {
-    await bind(server, { path }, target);
-    await chmod(path, 0o600);
+    file = await listenAtFile(server, path, 0o600, { exclusive: true });
+    server.once("close", target.own.addUnix(path));
   } catch (error) {
     await closed(server);
     throw refused(target, `unix:${path}`, error);
   }
-  return { servers: [server], addresses: [`unix:${path}`] };
+  return { servers: [server], addresses: [`unix:${path}`], file };
 }
 
 /** Removes the socket file of a dead process. Throws if a process listens on it, or if it is another kind of file. */
@@ -90,13 +103,18 @@ async function removeStale(path: string, target: ListenTarget): Promise<void> {
     throw new Error(`${target.name} server: another process listens on ${path}; stop it or change ${target.setting}`);
 }
 
-function bind(server: Server, options: ListenOptions, { own }: ListenTarget): Promise<void> {
+/** `record` notes the socket as one of the gateway's own. */
+function bind(
+  server: Server,
+  options: ListenOptions & { readonly fd?: number },
+  { own }: ListenTarget,
+  record = () => own.addPort("tcp", "server", portOf(server)),
+): Promise<void> {
   return new Promise((resolve, reject) => {
     server.once("error", reject);
     server.listen({ ...options, exclusive: true }, () => {
       server.off("error", reject);
-      const { path } = options;
-      server.once("close", path === undefined ? own.addPort("tcp", "server", portOf(server)) : own.addUnix(path));
+      server.once("close", record());
       resolve();
     });
   });

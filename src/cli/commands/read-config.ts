@@ -1,12 +1,10 @@
-import { readFileSync } from "node:fs";
-import { messageOf } from "../../base/errors.ts";
+import { type NamedText, readConfigFiles } from "../../config/parse/config-files.ts";
+import { InputReader } from "../../config/parse/inputs.ts";
 import { CliError } from "../runner/errors.ts";
 
-/** The text of a configuration that a proxy is to judge, and how its positions call it. `-` is standard input. Throws CliError. */
-export function readConfig(path: string): { readonly text: string; readonly name: string } {
-  try {
-    return { text: readFileSync(path === "-" ? 0 : path, "utf8"), name: path === "-" ? "standard input" : path };
-  } catch (error) {
-    throw new CliError("failure", `cannot read ${path}: ${messageOf(error)}`);
-  }
+/** The texts of a configuration that a proxy is to judge: files, and those of folders. `-` is standard input. Throws CliError. */
+export function readConfig(paths: readonly string[]): readonly NamedText[] {
+  const { texts, problems } = readConfigFiles(paths, new InputReader());
+  if (problems.length === 0) return texts;
+  throw new CliError("failure", problems.map(({ file, message }) => `${file}: ${message}`).join("\n"));
 }

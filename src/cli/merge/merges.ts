@@ -2,6 +2,7 @@
 import type { AdminAnswers } from "../../admin/plane/answers.ts";
 import { mergeImpacts } from "../../impact/merge.ts";
 import { mergeBackend, mergeBackends, mergeProbes } from "./backends.ts";
+import { mergeCertificates } from "./certificates.ts";
 import { newestExplanation } from "./explanation.ts";
 import { mergeLogLevels } from "./log-levels.ts";
 import { mergeOverviews, mergeStatus } from "./overview.ts";
@@ -30,6 +31,7 @@ export type MergedEndpoint = Exclude<keyof AdminAnswers, "/page-token">;
 export const MERGES: { readonly [Endpoint in MergedEndpoint]: Merge<AdminAnswers[Endpoint]> } = {
   "/backends": { merge: mergeBackends },
   "/backends/": { merge: mergeBackend },
+  "/certificates": { merge: (answers) => mergeCertificates(answersOf(answers)) },
   // Replicas have their configuration from the controller, so none has a file to compare.
   "/config/difference": { asks: "one", merge: firstOf },
   // Replicas with one configuration have the same parts and the same names.

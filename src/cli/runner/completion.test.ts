@@ -21,6 +21,7 @@ test("commands, aliases, options and values are completed", async () => {
     "proxy",
     "controller",
     "check",
+    "convert",
     "version",
     "help",
     "completion",
@@ -33,12 +34,13 @@ test("commands, aliases, options and values are completed", async () => {
     "status",
     "routes",
     "backends",
+    "certs",
     "config",
     "log",
     "profile",
   ];
   assert.deepEqual(await complete(""), all);
-  assert.deepEqual(await complete("proxy", "--json", "c"), ["config"]);
+  assert.deepEqual(await complete("proxy", "--json", "c"), ["certs", "config"]);
   assert.deepEqual(await complete("proxy", "cfg", "be", "--a"), ["--all"]);
   assert.deepEqual(await complete("proxy", "log", "--local", "--level", "d"), ["debug"]);
   assert.deepEqual(await complete("proxy", "profile", "--sec"), ["--seconds"]);
@@ -80,7 +82,7 @@ for (const shell of SHELLS) {
 
   if (shell === "zsh") continue;
   test(`${shell} completes command lines of the real program`, { skip }, () => {
-    assert.deepEqual(completeIn[shell]("tgctl proxy --json c"), ["config"]);
+    assert.deepEqual(completeIn[shell]("tgctl proxy --json c"), ["certs", "config"]);
     assert.deepEqual(completeIn[shell]("tgctl proxy log --level d"), ["debug"]);
     assert.deepEqual(completeIn[shell](`tgctl trace -f ${join(appRoot, "package.js")}`), [
       join(appRoot, "package.json"),

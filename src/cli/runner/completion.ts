@@ -59,8 +59,9 @@ function optionCandidates(
 }
 
 function valuesOf(spec: OptionSpec): readonly Candidate[] | typeof FILES {
-  if (spec.type !== "text") return [];
-  return spec.completes === "file" ? FILES : (spec.choices ?? []).map((word) => ({ word, summary: "" }));
+  if (spec.type !== "text" && spec.type !== "list") return [];
+  if (spec.completes === "file") return FILES;
+  return (spec.type === "text" ? (spec.choices ?? []) : []).map((word) => ({ word, summary: "" }));
 }
 
 const SCRIPTS = {

@@ -33,7 +33,12 @@ export type OptionSpec =
       readonly default?: number;
     })
   /** May be given several times, or once with commas; `whole`: commas belong to the value. */
-  | (OptionBase & { readonly type: "list"; readonly value: string; readonly whole?: true });
+  | (OptionBase & {
+      readonly type: "list";
+      readonly value: string;
+      readonly whole?: true;
+      readonly completes?: "file";
+    });
 
 /** Options by long name, without the dashes. */
 export type OptionSpecs = Readonly<Record<string, OptionSpec>>;

@@ -1,7 +1,7 @@
 import { isObject } from "../../base/fields.ts";
 import { isDeeperThan } from "../../base/paths.ts";
 import type { KnownFields } from "../../translation/problems/known-fields.ts";
-import type { ConfigDocument } from "../parse/document.ts";
+import type { ConfigSet } from "../parse/config-set.ts";
 
 /** No configuration is nested more deeply. */
 const MAX_DEPTH = 100;
@@ -39,7 +39,7 @@ const FREE: ReadonlySet<string> = new Set(["metadata", "claims"]);
  * A configuration without everything that counts as absent: fields that are null, choices that are empty objects, and fields
  * of `config` that belong to other modes, each of these with a warning.
  */
-export function withoutIgnored(value: object, known: KnownFields, document: ConfigDocument): object {
+export function withoutIgnored(value: object, known: KnownFields, document: ConfigSet): object {
   // An alias may contain itself.
   if (isDeeperThan(value, MAX_DEPTH)) return value;
   const present = new Absence(known).remove(value) as { readonly config?: unknown };

@@ -3,10 +3,14 @@
  * bytes that it parsed, so a write between reading and watching is noticed by comparison, without a notification.
  */
 import { createHash } from "node:crypto";
-import { closeSync, openSync, readFileSync, readSync, realpathSync, type Stats, statSync } from "node:fs";
+import { closeSync, openSync, readdirSync, readFileSync, readSync, realpathSync, type Stats, statSync } from "node:fs";
+import { dirname } from "node:path";
 import { messageOf } from "../../base/errors.ts";
 
-/** Each file by its path with a digest of its content, or with the reason why it has none. */
+/**
+ * Each file by its path with a digest of its content, or with the reason why it has none. A path that ends in a slash is a folder of
+ * configuration files, and its content is their names.
+ */
 export type Digests = ReadonlyMap<string, string>;
 
 /** The inputs of one load. */
@@ -34,6 +38,14 @@ export function isReadOnce(path: string): boolean {
   return path === "-" || path === "/dev/stdin" || /^\/(dev|proc\/self)\/fd/.test(path);
 }
 
+/** The folder of an input, with a slash at the end; that of a folder is the folder itself. */
+export function folderOf(path: string): string {
+  return path.endsWith("/") ? path : `${dirname(path)}/`;
+}
+
+/** Configuration files in a folder; hidden files and backups of editors, such as `a.yaml~` and `.a.yaml.swp`, are none. */
+const CONFIG_NAME = /^[^.].*\.(?:ya?ml|json)$/;
+
 /** Reads the files of one load, each once, and remembers what was in them. */
 export class InputReader {
   readonly #files = new Map<string, string>();
@@ -59,6 +71,18 @@ export class InputReader {
   exists(path: string): boolean {
     this.#contentOf(path);
     return this.#files.get(path) !== ABSENT;
+  }
+
+  /**
+   * Names of the configuration files in a folder, in byte order; undefined if the path is not that of a folder. The listing is an input: a
+   * file that appears or goes changes what is read. Throws as `readText` does.
+   */
+  names(path: string): readonly string[] | undefined {
+    if (isReadOnce(path) || statOf(path).stats?.isDirectory() !== true) return undefined;
+    const { names, digest, error } = listFolder(path);
+    this.#files.set(path.endsWith("/") ? path : `${path}/`, digest);
+    if (names === undefined) throw error;
+    return names;
   }
 
   get inputs(): Inputs {
@@ -112,8 +136,7 @@ export class DiskDigests {
     const known = this.#known.get(path);
     if (known?.fingerprint === fingerprint && known.settled && now - known.readAt < CONTENT_MS) return known.digest;
     // Pipes and devices are not read, because that would take the content from another reader.
-    const readable = stats.isFile() && stats.size <= MAX_BYTES;
-    const digest = readable ? digestOf(path) : stats.isFile() || stats.isDirectory() ? readInput(path).digest : SPECIAL;
+    const digest = digestFrom(path, stats);
     // Within one tick of the clock a file can change twice and look the same.
     const settled = Math.abs(now - Math.max(stats.mtimeMs, stats.ctimeMs)) > SETTLED_MS;
     if (digest !== UNKNOWN) this.#known.set(path, { fingerprint, digest, readAt: now, settled });
@@ -142,6 +165,28 @@ function readInput(path: string): Read {
   const read = contentOf(path);
   // A folder cannot be read at all.
   return stats === undefined || stats.isFile() || read.bytes === undefined ? read : { ...read, digest: SPECIAL };
+}
+
+interface Listing {
+  readonly digest: string;
+  readonly names?: readonly string[];
+  readonly error?: Error;
+}
+
+function listFolder(path: string): Listing {
+  try {
+    const names = readdirSync(path).filter((name) => CONFIG_NAME.test(name));
+    names.sort((a, b) => Buffer.compare(Buffer.from(a), Buffer.from(b)));
+    return { digest: `files: ${names.join("/")}`, names };
+  } catch (cause) {
+    return { digest: reasonOf(cause), error: new Error(inWords(cause), { cause }) };
+  }
+}
+
+function digestFrom(path: string, stats: Stats): string {
+  if (path.endsWith("/")) return listFolder(path).digest;
+  if (stats.isFile() && stats.size <= MAX_BYTES) return digestOf(path);
+  return stats.isFile() || stats.isDirectory() ? readInput(path).digest : SPECIAL;
 }
 
 /** Reused, because a watch checks often and each buffer would stay until the next garbage collection. */

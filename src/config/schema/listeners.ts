@@ -1,4 +1,7 @@
 import { z } from "zod";
+import { exactlyOne } from "../../policies/schema/checks.ts";
+import { duration } from "../../policies/schema/fields.ts";
+import { localSource } from "../../policies/schema/source.ts";
 import { gatewayPolicies } from "../../translation/schema/policies.ts";
 import {
   cipherSuites,
@@ -19,6 +22,95 @@ const ocspStaple = z
       "certificates of several types of keys.",
   );
 
+const httpsUrl = z.url({ protocol: /^https$/, error: "not a URL that begins with https://" });
+
+const dnsHook = exactlyOne(
+  z.strictObject({
+    command: z
+      .array(z.string().min(1))
+      .min(1)
+      .optional()
+      .describe(
+        "A program with its first arguments, called without a shell as `PROGRAM present NAME VALUE`, and with `cleanup` in place " +
+          "of `present` afterwards. An exit code other than 0 is a failure.",
+      ),
+    url: z
+      .url({ protocol: /^https?$/, error: "not a URL that begins with https:// or http://" })
+      .optional()
+      .describe('A server: `URL/present` and `URL/cleanup` get a POST with `{"fqdn": NAME, "value": VALUE}`.'),
+    authorization: localSource("the value of Authorization")
+      .optional()
+      .describe(
+        "With `url`: value of the header `Authorization`. Prefer an environment variable, `${NAME}`, or a file.",
+      ),
+    root: z
+      .string()
+      .optional()
+      .describe("With `url`: path of the CAs of its certificate. Default: those of the runtime."),
+    propagation: duration.prefault("30s").describe("Wait until the new record is visible at all servers of the zone."),
+  }),
+  ["command", "url"],
+).meta({ id: "DnsHook", description: "Who writes and removes the TXT records of `dns-01`: a program or a server." });
+
+const acme = z
+  .strictObject({
+    email: z
+      .email({ error: "not an email address" })
+      .optional()
+      .describe("Address of the account; the server may warn there. Another address is another account."),
+    directory: httpsUrl
+      .default("https://acme-v02.api.letsencrypt.org/directory")
+      .describe("URL of the directory of the ACME server. Default: Let's Encrypt."),
+    challenge: z
+      .enum(["http-01", "tls-alpn-01", "dns-01"])
+      .default("tls-alpn-01")
+      .describe(
+        "How the server validates the hostname: by a request to port 80, by a handshake on port 443, or by a TXT record. Only " +
+          "`dns-01` is possible for a wildcard.",
+      ),
+    storage: z
+      .string()
+      .min(1)
+      .default("acme")
+      .describe(
+        "Path of a folder for keys, certificates and the account, relative to this file. Several processes may share it.",
+      ),
+    untilIssued: z
+      .enum(["refuse", "selfSigned"])
+      .default("refuse")
+      .describe(
+        "What clients get until there is a certificate: the handshake fails, or a certificate that nobody trusts.",
+      ),
+    root: z
+      .string()
+      .optional()
+      .describe(
+        "Path of the CAs of the directory's own certificate, for a private server. Default: those of the runtime.",
+      ),
+    externalAccount: z
+      .strictObject({
+        keyId: z.string().min(1).describe("Key identifier from the CA."),
+        hmacKey: localSource("the HMAC key in base64url").describe(
+          "HMAC key from the CA, base64url. Prefer an environment variable, `${NAME}`, or a file.",
+        ),
+      })
+      .optional()
+      .describe("External account binding: the key that a CA gives to its customers for creating accounts."),
+    dns: dnsHook.optional().describe("Required for `dns-01`."),
+  })
+  .check(({ value, issues }) => {
+    const fault = (path: string[], message: string) =>
+      issues.push({ code: "custom", path, message, input: value as unknown });
+    if (value.challenge === "dns-01" && value.dns === undefined)
+      fault(["dns"], "is required with challenge: dns-01; set command or url");
+    if (value.challenge !== "dns-01" && value.dns !== undefined)
+      fault(["dns"], `has no effect with challenge: ${value.challenge}; remove it, or use challenge: dns-01`);
+  })
+  .meta({
+    id: "Acme",
+    description: "Certificates that an ACME server issues for the listener's hostname; see [acme.md](acme.md).",
+  });
+
 const tlsServer = z
   .strictObject({
     mode: z
@@ -29,10 +121,16 @@ const tlsServer = z
           "server name (SNI) that matches the listener's hostname; see " +
           "[certificates made on demand](#certificates-made-on-demand).",
       ),
+    acme: acme
+      .optional()
+      .describe("The gateway orders and renews the certificate itself. In place of `cert` and `key`."),
     cert: z
       .string()
-      .describe("Path of the certificate chain (PEM), relative to this file. `~/` is the home directory."),
-    key: z.string().describe("Path of the private key (PEM)."),
+      .optional()
+      .describe(
+        "Path of the certificate chain (PEM), relative to this file. `~/` is the home directory. Required without `acme`.",
+      ),
+    key: z.string().optional().describe("Path of the private key (PEM). Required without `acme`."),
     ocspStaple,
     otherCertificates: z
       .array(
@@ -67,6 +165,12 @@ const tlsServer = z
     minTlsVersion: tlsVersion.optional().describe("Another spelling of `minTLSVersion`, which wins."),
     maxTlsVersion: tlsVersion.optional().describe("Another spelling of `maxTLSVersion`, which wins."),
   })
+  .check(({ value, issues }) => {
+    const { acme, cert, key } = value;
+    for (const [field, set] of Object.entries({ cert, key }))
+      if (acme === undefined && set === undefined)
+        issues.push({ code: "invalid_type", expected: "string", path: [field], input: undefined });
+  })
   .meta({ id: "TlsServer", description: "TLS of a listener." });
 
 /** Where a bind or gateway listens; translated by `listeningAt` of config/translate/addresses.ts. */
@@ -84,6 +188,24 @@ const listeningAt = {
     .optional()
     .describe(
       "Permissions of the files of `unix:` addresses, octal. Default: `0600`, which lets only the same user connect.",
+    ),
+};
+
+/** How connections reach a bind or gateway. */
+const reachedBy = {
+  tunnelProtocol: z
+    .enum(["direct", "proxy", "connect"])
+    .default("direct")
+    .describe(
+      "How connections arrive. `proxy`: with a PROXY header, see `frontendPolicies.proxyProtocol`. `connect`: in tunnels, as " +
+        "with `frontendPolicies.connect.mode: tunnel`.",
+    ),
+  mode: z
+    .enum(["standard", "internal"])
+    .default("standard")
+    .describe(
+      "`internal`: opens no socket and serves the connections of tunnels to this port, or without `port` to every port that " +
+        "has no bind.",
     ),
 };
 
@@ -107,8 +229,11 @@ export const gateway = z
   .strictObject({
     port: port
       .optional()
-      .describe("TCP or UDP port. 0 lets the system choose one. Required unless every `address` is `unix:`."),
+      .describe(
+        "TCP or UDP port. 0 lets the system choose one. Required unless `mode` is `internal` or every `address` is `unix:`.",
+      ),
     ...listeningAt,
+    hostname: hostname.optional().describe("The hosts that it serves. Default: all."),
     protocol: protocol.optional().describe("Default: HTTPS with `tls`, otherwise HTTP."),
     tls: tlsServer
       .optional()
@@ -118,7 +243,10 @@ export const gateway = z
     listeners: z
       .array(gatewayListener)
       .optional()
-      .describe("Several listeners on this port. With it, only `port`, `address` and `socketMode` may be set here."),
+      .describe(
+        "Several listeners on this port. With it, only `port`, `address`, `socketMode`, `tunnelProtocol` and `mode` may be set here.",
+      ),
+    ...reachedBy,
     ...gatewayPolicies.shape,
   })
   .meta({ id: "Gateway", description: "A port that routes attach to." });
@@ -157,20 +285,7 @@ export const bind = z
       ),
     ...listeningAt,
     listeners: z.array(bindListener).describe("The listener is selected by the host of the request, or by SNI."),
-    tunnelProtocol: z
-      .enum(["direct", "proxy", "connect"])
-      .default("direct")
-      .describe(
-        "How connections arrive. `proxy`: with a PROXY header, see `frontendPolicies.proxyProtocol`. `connect`: in tunnels, as " +
-          "with `frontendPolicies.connect.mode: tunnel`.",
-      ),
-    mode: z
-      .enum(["standard", "internal"])
-      .default("standard")
-      .describe(
-        "`internal`: opens no socket and serves the connections of tunnels to this port, or without `port` to every port that " +
-          "has no bind.",
-      ),
+    ...reachedBy,
   })
   .meta({ id: "Bind", description: "A port with its listeners." });
 
@@ -178,4 +293,5 @@ export type BindInput = z.output<typeof bind>;
 export type BindListenerInput = z.output<typeof bindListener>;
 export type GatewayInput = z.output<typeof gateway>;
 export type GatewayListenerInput = z.output<typeof gatewayListener>;
+export type AcmeInput = z.output<typeof acme>;
 export type TlsInput = z.output<typeof tlsServer>;

@@ -18,10 +18,23 @@ const endpoint = z
   })
   .meta({ id: "PoolEndpoint", description: "One server of a pool." });
 
+/** The servers of a pool, in the configuration or as the whole content of a file of their own. */
+export const endpointList = z.array(endpoint).min(1);
+
 /** Servers that are equivalent. */
 export const endpoints = z
-  .array(endpoint)
-  .min(1)
+  .union([
+    endpointList,
+    z.strictObject({
+      file: z
+        .string()
+        .min(1)
+        .describe(
+          "File with the list, in YAML or JSON. It is watched; while it has a mistake, the former list stays in effect.",
+        ),
+    }),
+  ])
+  .meta({ id: "PoolEndpoints", description: "The servers of a pool, here or in a file." })
   .optional()
   .describe("A pool of equivalent servers; each request goes to a healthy one (docs/load-balancing.md).");
 
@@ -40,3 +53,4 @@ export const poolName = objectName
 
 export type PoolLoadBalancerInput = z.output<typeof poolLoadBalancer>;
 export type PoolEndpointInput = z.output<typeof endpoint>;
+export type PoolEndpointsInput = NonNullable<z.output<typeof endpoints>>;

@@ -77,7 +77,7 @@ function cureOf(text: string): string {
 
 /** Reports addresses that two binds, or a bind and one of the gateway's own servers, would both listen at. */
 export class ClaimedAddresses {
-  readonly #owners = new Map<string, string>();
+  readonly #owners = new Map<string, { readonly owner: string; readonly path: Path }>();
   readonly #servers: Readonly<Record<string, ListenAddress>>;
   readonly #report: Report;
 
@@ -93,9 +93,12 @@ export class ClaimedAddresses {
       const id = `${idOf(address)} ${udp}`;
       const other = this.#owners.get(id);
       // The same address twice in one list has been reported.
-      if (other !== undefined && other !== owner)
-        this.#report(placeOf(address, bind, path), { message: clash(address, bind, other, owner) });
-      this.#owners.set(id, owner);
+      if (other !== undefined && other.owner !== owner)
+        this.#report(placeOf(address, bind, path), {
+          message: clash(address, bind, other.owner, owner),
+          related: [{ path: other.path, message: "the first" }],
+        });
+      this.#owners.set(id, { owner, path });
       if (udp || mode === "internal") continue;
       const listening: ListenAddress =
         "path" in address ? { type: "unix", ...address } : { type: "socket", ...address };

@@ -4,9 +4,9 @@ import type { PhaseLevels, PolicyLevel } from "../../ir/origins.ts";
 import type { LeafCaching } from "../../tls/tls-settings.ts";
 import type { CalledTargets } from "../../translation/called-targets.ts";
 import type { FrontendInput } from "../../translation/schema/frontend.ts";
-import type { Sources } from "../../translation/sources.ts";
 import type { TargetContext } from "../../translation/target.ts";
 import type { Service, Workload } from "../../upstream/discovery/discovery.ts";
+import type { FileSources } from "./file-sources.ts";
 
 /** The endpoints of a backend, in the form in which balancers know those of a service. */
 interface Pool {
@@ -69,5 +69,5 @@ export interface Context extends TargetContext {
   /** Of listeners that make their certificates. */
   readonly leafCaching: LeafCaching;
   /** Reads the files and documents that the configuration names. */
-  readonly sources: Sources;
+  readonly sources: FileSources;
 }

@@ -13,20 +13,24 @@ const CONTENT = /[\r\n]|^\s*(-----BEGIN |\{)/;
 /** The texts that a configuration file names: files, and documents behind URLs. */
 export class FileSources implements Sources {
   readonly urls: string[] = [];
-  readonly #file: string;
-  readonly #folder: string;
+  readonly #fileOf: (path: Path) => string;
   readonly #home: string | undefined;
   readonly #resources: Resources;
   readonly #reader: InputReader;
   readonly #report: Report;
 
   /**
-   * Paths are relative to the folder of `file`, else to the working directory, where files that came with a deployment often
-   * are. `home` is what `~/` stands for.
+   * Paths are relative to the folder of the file that names them (`fileOf`), else to the working directory, where files that came with a
+   * deployment often are. `home` is what `~/` stands for.
    */
-  constructor(file: string, home: string | undefined, resources: Resources, reader: InputReader, report: Report) {
-    this.#file = file;
-    this.#folder = dirname(file);
+  constructor(
+    fileOf: (path: Path) => string,
+    home: string | undefined,
+    resources: Resources,
+    reader: InputReader,
+    report: Report,
+  ) {
+    this.#fileOf = fileOf;
     this.#home = home;
     this.#resources = resources;
     this.#reader = reader;
@@ -34,7 +38,7 @@ export class FileSources implements Sources {
   }
 
   again(report: Report): Sources {
-    return new FileSources(this.#file, this.#home, this.#resources, this.#reader, report);
+    return new FileSources(this.#fileOf, this.#home, this.#resources, this.#reader, report);
   }
 
   readFile(path: Path, name: string): string | undefined {
@@ -50,9 +54,8 @@ export class FileSources implements Sources {
       this.#report(path, { message: "is the content of a file; expected its path" });
       return undefined;
     }
-    const home = this.#home;
-    const expanded = home === undefined ? name : name.replace(/^~(?=\/)/, () => home);
-    const beside = resolve(this.#folder, expanded);
+    const expanded = this.#expand(name);
+    const beside = resolve(dirname(this.#fileOf(path)), expanded);
     const fallback = resolve(expanded);
     const found = this.#reader.exists(beside) ? beside : fallback;
     try {
@@ -64,6 +67,27 @@ export class FileSources implements Sources {
       this.#report(path, { message: `cannot read ${name}: ${reason}${where}` });
       return undefined;
     }
+  }
+
+  /** The text of a file that the gateway writes itself; undefined while there is none. Its appearance is a change of the configuration. */
+  readIfPresent(file: string): string | undefined {
+    if (!this.#reader.exists(file)) return undefined;
+    try {
+      return this.#reader.readText(file);
+    } catch {
+      // Whoever writes it reports that it cannot be used.
+      return undefined;
+    }
+  }
+
+  /** The absolute path of a folder that the gateway writes to. */
+  folder(path: Path, name: string): string {
+    return resolve(dirname(this.#fileOf(path)), this.#expand(name));
+  }
+
+  #expand(name: string): string {
+    const home = this.#home;
+    return home === undefined ? name : name.replace(/^~(?=\/)/, () => home);
   }
 
   readUrl(path: Path, url: string): string | undefined {

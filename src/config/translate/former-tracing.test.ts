@@ -2,13 +2,16 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { STANDARD_ENVIRONMENT } from "../../cel/index.ts";
 import { formerTracing as schema } from "../../translation/schema/telemetry.ts";
-import { ConfigDocument } from "../parse/document.ts";
+import { ConfigSet } from "../parse/config-set.ts";
 import { formerTracing } from "./former-tracing.ts";
 
 type Env = Readonly<Record<string, string>>;
 
 function read(env: Env, configured?: object) {
-  const document = new ConfigDocument("f.yaml", configured === undefined ? "{}" : "config: {tracing: {}}", {});
+  const document = new ConfigSet(
+    [{ name: "f.yaml", text: configured === undefined ? "{}" : "config: {tracing: {}}" }],
+    {},
+  );
   const input = configured === undefined ? undefined : schema.parse(configured);
   const found = formerTracing(input, env, document, STANDARD_ENVIRONMENT);
   return { found, problems: document.diagnostics.filter(({ severity }) => severity === "error") };

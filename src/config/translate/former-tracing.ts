@@ -1,7 +1,7 @@
 import type { CelEnvironment } from "../../cel/index.ts";
 import { parsingWith } from "../../policies/schema/cel.ts";
 import { type FormerTracingInput, type TracingInput, tracing } from "../../translation/schema/telemetry.ts";
-import type { ConfigDocument } from "../parse/document.ts";
+import type { ConfigSet } from "../parse/config-set.ts";
 
 type Env = Readonly<Record<string, string | undefined>>;
 
@@ -31,7 +31,7 @@ interface CollectorAddress {
 export function formerTracing(
   input: FormerTracingInput | undefined,
   env: Env,
-  document: ConfigDocument,
+  document: ConfigSet,
   cel: CelEnvironment,
 ): TracingInput | undefined {
   if (input !== undefined)
@@ -97,7 +97,7 @@ function exportPath({ path }: CollectorAddress, { variable }: Found): string {
   return path === "" ? TRACES : path;
 }
 
-function protocolOf(input: FormerTracingInput | undefined, env: Env, document: ConfigDocument): "grpc" | "http" {
+function protocolOf(input: FormerTracingInput | undefined, env: Env, document: ConfigSet): "grpc" | "http" {
   const found = find(env, ["OTLP_PROTOCOL", ...variables("PROTOCOL")], input?.otlpProtocol);
   switch (found?.text) {
     case undefined:
@@ -116,7 +116,7 @@ function protocolOf(input: FormerTracingInput | undefined, env: Env, document: C
 function headersOf(
   input: FormerTracingInput | undefined,
   env: Env,
-  document: ConfigDocument,
+  document: ConfigSet,
 ): Readonly<Record<string, string>> {
   const found = find(env, ["OTLP_HEADERS", ...variables("HEADERS")], undefined);
   if (found === undefined) return input?.headers ?? {};
@@ -134,7 +134,7 @@ function headersOf(
 }
 
 /** Values may be secrets: they are not shown. */
-function report(document: ConfigDocument, { variable }: Found, field: string, expected: string): void {
+function report(document: ConfigSet, { variable }: Found, field: string, expected: string): void {
   if (variable === undefined) document.report([...PATH, field], { message: "is not valid", expected });
   else document.reportElsewhere({ message: `environment variable ${variable} is not valid`, expected });
 }

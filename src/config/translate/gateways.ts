@@ -1,5 +1,4 @@
 import type { Path } from "../../base/paths.ts";
-import { hasPort } from "../../ir/bind-addresses.ts";
 import type { Listener, Route, TcpRoute } from "../../ir/ir.ts";
 import { levelOf, recorded } from "../../ir/origins.ts";
 import { mergeLevels } from "../../policies/merge.ts";
@@ -31,7 +30,12 @@ type Named = ReadonlyMap<string, readonly ServedListener[]>;
 export function translateGateways(
   config: ConfigFile,
   context: Context,
-): { readonly at: Where; readonly path: Path; readonly listeners: Listener[] }[] {
+): {
+  readonly input: GatewayInput;
+  readonly at: ReturnType<typeof listeningAt>;
+  readonly path: Path;
+  readonly listeners: Listener[];
+}[] {
   const gateways = new Map(
     Object.entries(config.gateways).map(([name, gateway]) => [
       name,
@@ -55,10 +59,11 @@ export function translateGateways(
     for (const entry of find(route.gateways, false, route.name ?? `tcproute${i}`, path, named, context))
       entry.tcpRoutes.push(translateTcpRoute(route, entry.tcpRoutes.length, entry, path, context));
   }
-  return [...gateways].map(([name, list]) => ({
-    at: whereOf(config.gateways[name], ["gateways", name], context),
+  return Object.entries(config.gateways).map(([name, input]) => ({
+    input,
+    at: listeningAt(input, ["gateways", name], context.report),
     path: ["gateways", name],
-    listeners: list.map(({ listener, routes, tcpRoutes }) => {
+    listeners: (gateways.get(name) ?? []).map(({ listener, routes, tcpRoutes }) => {
       reportDuplicates("route", [...routes, ...tcpRoutes], context.report);
       const served = { ...listener, routes, tcpRoutes };
       adviseOnRoutes(served, context.report);
@@ -67,27 +72,17 @@ export function translateGateways(
   }));
 }
 
-/** Where a gateway listens. */
-type Where = ReturnType<typeof listeningAt> & { readonly port: number };
-
-function whereOf(gateway: GatewayInput | undefined, path: Path, { report }: Context): Where {
-  const { port } = gateway ?? {};
-  const at = listeningAt(gateway ?? {}, path, report);
-  if (gateway !== undefined && port === undefined && hasPort({ host: "::", ...at }))
-    report(path, { message: "is required; only a gateway whose every address is unix: may leave it out" }, "port");
-  return { port: port ?? 0, ...at };
-}
-
 function entries(name: string, gateway: GatewayInput, path: Path, context: Context): ServedListener[] {
-  const { port = 0, address: _address, socketMode: _socketMode, listeners, ...ofListener } = gateway;
+  const { port = 0, address: _a, socketMode: _s, tunnelProtocol: _t, mode: _m, listeners, ...ofListener } = gateway;
   if (listeners === undefined)
-    return [makeEntry({ gateway: name }, port, { hostname: "*", ...ofListener }, path, context)];
+    return [makeEntry({ gateway: name }, port, { ...ofListener, hostname: gateway.hostname ?? "*" }, path, context)];
   for (const [field, value] of Object.entries(ofListener))
     if (value !== undefined)
       context.report(
         path,
         {
-          message: "with listeners, only port, address and socketMode may be set here; move the field to the listeners",
+          message:
+            "with listeners, only port, address, socketMode, tunnelProtocol and mode may be set here; move the field to the listeners",
         },
         field,
       );
@@ -136,7 +131,7 @@ function makeEntry(
     gatewayNamespace: place.gatewayNamespace,
     hostname: hostname.toLowerCase(),
     protocol,
-    ...(tls !== undefined && { tls: translateTls(tls, hostname, [...path, "tls"], context) }),
+    ...(tls !== undefined && translateTls(tls, hostname, [...path, "tls"], context)),
     origin: { path },
     ...recorded(merged),
   };

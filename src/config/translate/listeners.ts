@@ -11,6 +11,7 @@ import { translatePolicies } from "../../translation/policies.ts";
 import { problemOf } from "../../translation/problems/lint.ts";
 import { reportDuplicates } from "../../translation/references.ts";
 import type { BindInput, BindListenerInput, TlsInput } from "../schema/listeners.ts";
+import { type AcmeCertificate, checkBesideCertificate, translateAcme } from "./acme.ts";
 import { listeningAt } from "./addresses.ts";
 import type { Context, ListenerPlace } from "./context.ts";
 import { inlineEntries } from "./route-backends.ts";
@@ -20,19 +21,42 @@ type Protocol = Listener["protocol"];
 
 /** One entry of `binds`. */
 export function translateBind(input: BindInput, path: Path, frontend: Frontend, host: string, context: Context): Bind {
-  const { port = 0, mode, tunnelProtocol } = input;
-  if (tunnelProtocol === "proxy") adviseOnPeers(frontend.proxyProtocol, [...path, "tunnelProtocol"], context.report);
+  const { port = 0, mode } = input;
   const udp = input.listeners.some(({ protocol }) => protocol === "UDP");
   const at = listeningAt(input, path, context.report);
-  if (mode === "internal" && at.addresses !== undefined)
-    context.report([...path, "address"], { message: "cannot be set with mode: internal, which opens no socket" });
   const name = mode === "internal" && port === 0 ? "internal" : udp ? `udp/${at.label}` : at.label;
-  if (input.port === undefined && mode === "standard" && hasPort({ host, ...at }))
-    context.report(path, { message: "is required; only a bind with mode: internal may leave it out" }, "port");
   const listeners = input.listeners.map((listener, i) =>
     translateListener(listener, i, name, port, [...path, "listeners", i], context),
   );
   reportDuplicates("listener", listeners, context.report);
+  return bindAt({ input, at, listeners }, path, frontend, host, context);
+}
+
+/** What a bind or gateway says about how it is reached, and its listeners. */
+interface Reached {
+  readonly input: Pick<BindInput, "port" | "mode" | "tunnelProtocol">;
+  readonly at: ReturnType<typeof listeningAt>;
+  readonly listeners: readonly Listener[];
+}
+
+/** An entry of `binds` or `gateways` as a bind. */
+export function bindAt(
+  { input, at, listeners }: Reached,
+  path: Path,
+  frontend: Frontend,
+  host: string,
+  context: Context,
+): Bind {
+  const { port = 0, mode, tunnelProtocol } = input;
+  if (tunnelProtocol === "proxy") adviseOnPeers(frontend.proxyProtocol, [...path, "tunnelProtocol"], context.report);
+  if (mode === "internal" && at.addresses !== undefined)
+    context.report([...path, "address"], { message: "cannot be set with mode: internal, which opens no socket" });
+  if (input.port === undefined && mode === "standard" && hasPort({ host, ...at }))
+    context.report(
+      path,
+      { message: "is required, unless mode is internal or every address begins with unix:" },
+      "port",
+    );
   const bind = makeBind({ host, port, ...at }, listeners, path, tunnelFrontend(frontend, tunnelProtocol), context);
   if (bind.protocol === "udp" && (mode === "internal" || tunnelProtocol !== "direct"))
     context.report(path, {
@@ -43,7 +67,7 @@ export function translateBind(input: BindInput, path: Path, frontend: Frontend, 
 }
 
 /** A bind over listeners that may share a port. `label`: how its key names where it listens. */
-export function makeBind(
+function makeBind(
   { label, ...at }: Pick<Bind, "host" | "port" | "addresses" | "socketMode"> & { readonly label: string },
   listeners: readonly Listener[],
   path: Path,
@@ -104,14 +128,36 @@ export function checkProtocol(protocol: Protocol, tls: boolean, path: Path, cont
   if (tls && protocol !== "HTTPS" && protocol !== "TLS")
     context.report([...path, "tls"], { message: `protocol ${protocol} cannot set tls; remove it${INSTEAD[protocol]}` });
   else if (!tls && protocol === "HTTPS")
-    context.report([...path, "protocol"], { message: "protocol HTTPS requires tls; set its cert and key" });
+    context.report([...path, "protocol"], { message: "protocol HTTPS requires tls; set its cert and key, or acme" });
 }
 
 /**
- * The certificate files of a listener, read and tried now: a handshake must not be the first to find a mistake. What the
- * listener does not say is as in `frontendPolicies.tls`.
+ * The certificates of a listener, read and tried now: a handshake must not be the first to find a mistake. What the listener does
+ * not say is as in `frontendPolicies.tls`.
  */
-export function translateTls(input: TlsInput, hostname: string, path: Path, context: Context): TlsServer {
+export function translateTls(
+  input: TlsInput,
+  hostname: string,
+  path: Path,
+  context: Context,
+): Pick<Listener, "tls" | "acme"> {
+  const acme = input.acme && translateAcme(input.acme, hostname, [...path, "acme"], context);
+  for (const field of ["cert", "key", "ocspStaple", "otherCertificates"] as const)
+    if (input.acme !== undefined && input[field] !== undefined)
+      context.report([...path, field], { message: "cannot be set with acme, which gets the certificate; remove it" });
+  if (input.acme !== undefined && input.mode === "dynamicCa")
+    context.report([...path, "mode"], { message: "cannot be dynamicCa with acme; remove one of them" });
+  const tls = serverTls(input, acme, hostname, path, context);
+  return { tls, ...(acme !== undefined && { acme: acme.managed }) };
+}
+
+function serverTls(
+  input: TlsInput,
+  acme: AcmeCertificate | undefined,
+  hostname: string,
+  path: Path,
+  context: Context,
+): TlsServer {
   const {
     minTLSVersion = input.minTlsVersion ?? context.tls.minVersion,
     maxTLSVersion = input.maxTlsVersion ?? context.tls.maxVersion,
@@ -119,8 +165,12 @@ export function translateTls(input: TlsInput, hostname: string, path: Path, cont
     keyExchangeGroups = context.tls.keyExchangeGroups,
   } = input;
   const version = (text: string | undefined) => (text === "TLS_V1_3" ? "TLSv1.3" : "TLSv1.2");
-  const cert = context.sources.readFile([...path, "cert"], input.cert);
-  const key = context.sources.readFile([...path, "key"], input.key);
+  const read = (field: "cert" | "key"): string | undefined => {
+    const file = input[field];
+    if (file === undefined || input.acme !== undefined) return acme?.pair?.[field];
+    return context.sources.readFile([...path, field], file);
+  };
+  const [cert, key] = [read("cert"), read("key")];
   const stapleOf = (place: Path, file: string | undefined): { ocspStaple?: string } => {
     const response = file === undefined ? undefined : context.sources.readBytes([...place, "ocspStaple"], file);
     return response === undefined ? {} : { ocspStaple: response.toString("base64") };
@@ -143,7 +193,8 @@ export function translateTls(input: TlsInput, hostname: string, path: Path, cont
     ...(cipherSuites !== undefined && { cipherSuites }),
     ...(keyExchangeGroups !== undefined && { keyExchangeGroups }),
     ...(context.tls.alpn !== undefined && { alpn: context.tls.alpn }),
-    ...(input.mode === "dynamicCa" && { dynamicCa: context.leafCaching }),
+    ...(input.mode === "dynamicCa" && input.acme === undefined && { dynamicCa: context.leafCaching }),
+    ...(acme !== undefined && acme.pair === undefined && { pending: acme.pending }),
   };
   if (input.mode === "dynamicCa" && input.root !== undefined)
     context.report([...path, "root"], {
@@ -163,6 +214,11 @@ export function translateTls(input: TlsInput, hostname: string, path: Path, cont
       message: "needs root, the CAs by which client certificates are verified",
     });
   if (others.some((other) => other.cert === "" || other.key === "")) return tls;
+  if (acme !== undefined) {
+    const problem = checkBesideCertificate(tls);
+    if (problem !== undefined) context.report([...path, ...locate(problem)], { message: withFile(problem, input) });
+    return tls;
+  }
   if (cert === undefined || key === undefined || (input.root !== undefined && clientCa === undefined)) return tls;
   const problem = checkTlsServer(tls);
   if (problem !== undefined) {
@@ -243,9 +299,7 @@ function translateListener(
     hostname: input.hostname.toLowerCase(),
     protocol,
     origin: { path },
-    ...(input.tls !== undefined && {
-      tls: translateTls(input.tls, input.hostname, [...path, "tls"], context),
-    }),
+    ...(input.tls !== undefined && translateTls(input.tls, input.hostname, [...path, "tls"], context)),
     ...recorded(mergeLevels(targeted.gateway, own)),
     routes: translated,
     tcpRoutes: translatedTcp,

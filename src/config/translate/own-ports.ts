@@ -5,7 +5,7 @@ import { formatPath, type Path } from "../../base/paths.ts";
 import { bindAddresses } from "../../ir/bind-addresses.ts";
 import { callersOf } from "../../ir/callers-of.ts";
 import type { Ir } from "../../ir/ir.ts";
-import type { ConfigDocument } from "../parse/document.ts";
+import type { ConfigSet } from "../parse/config-set.ts";
 import { reaches } from "./addresses.ts";
 
 /**
@@ -15,7 +15,7 @@ import { reaches } from "./addresses.ts";
 export function reportOwnPorts(
   ir: Ir,
   { written, servers }: { readonly written: unknown; readonly servers: Readonly<Record<string, ListenAddress>> },
-  document: Pick<ConfigDocument, "report" | "reportElsewhere">,
+  document: Pick<ConfigSet, "report" | "reportElsewhere">,
 ): void {
   const owners: { readonly id: string; readonly host: string; readonly name: string }[] = [];
   for (const [field, address] of Object.entries(servers))

@@ -1,17 +1,26 @@
 import type { Path } from "../../base/paths.ts";
 import { defined } from "../../policies/contract/resolver.ts";
+import { parsingWith } from "../../policies/schema/cel.ts";
+import { knownFields } from "../../translation/problems/known-fields.ts";
+import { reportIssues } from "../../translation/problems/schema-errors.ts";
 import { reportDuplicates } from "../../translation/references.ts";
-import { type TargetInput, translateHost, translateTarget } from "../../translation/target.ts";
+import { type TargetContext, type TargetInput, translateHost, translateTarget } from "../../translation/target.ts";
 import type { Workload } from "../../upstream/discovery/discovery.ts";
 import { targetName } from "../../upstream/settings/pool-target.ts";
 import type { Target } from "../../upstream/settings/target.ts";
-import type { PoolEndpointInput, PoolLoadBalancerInput } from "../schema/pools.ts";
+import { ConfigDocument } from "../parse/document.ts";
+import {
+  endpointList,
+  type PoolEndpointInput,
+  type PoolEndpointsInput,
+  type PoolLoadBalancerInput,
+} from "../schema/pools.ts";
 import type { Context } from "./context.ts";
 
 /** A backend that may be a pool. */
 export interface PoolOrTarget extends TargetInput {
   readonly name?: string | undefined;
-  readonly endpoints?: readonly PoolEndpointInput[] | undefined;
+  readonly endpoints?: PoolEndpointsInput | undefined;
   readonly loadBalancer?: PoolLoadBalancerInput | undefined;
 }
 
@@ -26,12 +35,18 @@ export function translateBackendTarget(input: PoolOrTarget, key: string, path: P
     return translateTarget(input, path, context);
   }
   const hostname = key.slice(1);
-  const at = (index: number): Path => [...path, "endpoints", index];
-  const translated = endpoints.map((endpoint, i) => translateEndpoint(endpoint, key, at(i), context));
-  const named = translated.flatMap((each, i) =>
-    each ? [{ key: each.uid, name: each.name, origin: { path: at(i) } }] : [],
-  );
-  reportDuplicates("endpoint", named, context.report, "host");
+  const translate = (list: readonly PoolEndpointInput[], at: Path, into: TargetContext): readonly Workload[] => {
+    const translated = list.map((endpoint, i) => translateEndpoint(endpoint, key, [...at, i], into));
+    const named = translated.flatMap((each, i) =>
+      each ? [{ key: each.uid, name: each.name, origin: { path: [...at, i] } }] : [],
+    );
+    reportDuplicates("endpoint", named, into.report, "host");
+    return translated.filter((each) => each !== undefined);
+  };
+  const at = [...path, "endpoints"];
+  const workloads = Array.isArray(endpoints)
+    ? translate(endpoints, at, context)
+    : inFile(endpoints.file, [...at, "file"], context, (list, into) => translate(list, [], into));
   context.pools.push({
     service: {
       name: input.name ?? hostname,
@@ -48,9 +63,45 @@ export function translateBackendTarget(input: PoolOrTarget, key: string, path: P
         },
       }),
     },
-    workloads: translated.filter((each) => each !== undefined),
+    workloads,
   });
   return { type: "pool", key };
+}
+
+const FIELDS = knownFields(endpointList);
+
+/** The endpoints that a file lists. What is wrong with it is reported at `path`, where its name is, with the place in the file. */
+function inFile(
+  name: string,
+  path: Path,
+  context: Context,
+  translate: (list: readonly PoolEndpointInput[], into: TargetContext) => readonly Workload[],
+): readonly Workload[] {
+  const text = context.sources.readFile(path, name);
+  if (text === undefined) return [];
+  // Programs write such files; variables of the environment are for people.
+  const document = new ConfigDocument(name, text, {});
+  const report = document.report.bind(document);
+  let workloads: readonly Workload[] = [];
+  if (document.ok) {
+    const parsed = endpointList.safeParse(document.value, parsingWith(context.cel));
+    if (parsed.success) workloads = translate(parsed.data, { ...context, report });
+    else reportIssues({ value: document.value, report }, parsed.error.issues, FIELDS);
+  }
+  for (const {
+    line,
+    column,
+    path: place,
+    message,
+    source: _,
+    lint: _lint,
+    related: _related,
+    ...found
+  } of document.diagnostics) {
+    const where = `${name}:${line}:${column}: ${place === "" ? "" : `${place}: `}`;
+    context.report(path, { ...found, message: `${where}${message}` });
+  }
+  return workloads;
 }
 
 /** undefined: the address is invalid, and has been reported. */
@@ -58,7 +109,7 @@ function translateEndpoint(
   { host, weight, backup }: PoolEndpointInput,
   pool: string,
   path: Path,
-  context: Context,
+  context: TargetContext,
 ): Workload | undefined {
   const target = translateHost(host, path, context);
   if (target === undefined) return undefined;

@@ -4,7 +4,7 @@
  * Everything is reported by path through `Report`; translation continues with the rest, so that one run finds all problems.
  */
 import type { ListenAddress } from "../../base/listen-address.ts";
-import type { Path } from "../../base/paths.ts";
+import { formatPath, type Path } from "../../base/paths.ts";
 import type { CelEnvironment } from "../../cel/index.ts";
 import { hasPort } from "../../ir/bind-addresses.ts";
 import type { Backend, Bind, Frontend, Ir, RouteGroup } from "../../ir/ir.ts";
@@ -21,6 +21,8 @@ import type { Resources } from "../../translation/resources/store.ts";
 import type { TracingInput } from "../../translation/schema/telemetry.ts";
 import type { InputReader } from "../parse/inputs.ts";
 import type { ConfigFile } from "../schema/config.ts";
+import type { BindInput } from "../schema/listeners.ts";
+import { adviseOnAcme } from "./acme.ts";
 import { ClaimedAddresses } from "./addresses.ts";
 import type { Context } from "./context.ts";
 import { findCycles } from "./cycles.ts";
@@ -28,7 +30,7 @@ import { reportDangling } from "./dangling.ts";
 import { keyOf, translateDiscovery } from "./discovery.ts";
 import { FileSources } from "./file-sources.ts";
 import { translateGateways } from "./gateways.ts";
-import { makeBind, translateBind } from "./listeners.ts";
+import { bindAt, translateBind } from "./listeners.ts";
 import { translateBackendTarget } from "./pools.ts";
 import { reportReplaced } from "./replaced.ts";
 import { translateRoute } from "./routes.ts";
@@ -42,8 +44,8 @@ interface Translated {
 
 /** The inputs of a translation besides the configuration. */
 interface TranslateInput {
-  /** Path of the configuration: paths in it are relative to its directory. */
-  readonly file: string;
+  /** The file that has the value at a path: paths of files in it are relative to its folder. */
+  readonly fileOf: (path: Path) => string;
   /** The directory that `~/` at the beginning of a path means. */
   readonly home: string | undefined;
   readonly enableIpv6: boolean;
@@ -68,11 +70,11 @@ interface TranslateInput {
  */
 export function translate(
   config: ConfigFile,
-  { file, home, enableIpv6, servers, cel, leafCaching, controlled, resources, reader, formerTracing }: TranslateInput,
+  { fileOf, home, enableIpv6, servers, cel, leafCaching, controlled, resources, reader, formerTracing }: TranslateInput,
   report: Report,
   incomplete: ReadonlySet<string>,
 ): Translated {
-  const sources = new FileSources(file, home, resources, reader, report);
+  const sources = new FileSources(fileOf, home, resources, reader, report);
   const backends = new Map<string, Backend>();
   const backendPolicies = new Map<string, PolicyLevel>();
   const services = new Map(config.services.map((each) => [keyOf(each), each.ports]));
@@ -105,6 +107,7 @@ export function translate(
   const origins = originsOfFrontend(config.frontendPolicies, written);
   const frontend = translateFrontend(config.frontendPolicies, calling, origins);
   adviseOnFrontend(config.frontendPolicies, report);
+  adviseOnFormat(config, report);
   const network = ["frontendPolicies", "networkAuthorization", "rules"];
   adviseOnRules(frontend.networkAuthorization ?? [], "network", network, report, cel);
   const binds = translateBinds(config, frontend, enableIpv6, servers, context);
@@ -123,6 +126,23 @@ export function translate(
   if (binds.length === 0 && incomplete.size === 0 && !controlled)
     report([], { message: "serves nothing: there are neither binds nor gateways", warning: true });
   return { ir, urls: sources.urls };
+}
+
+/** The formats of Apache have fixed fields. */
+function adviseOnFormat({ config: { logging }, frontendPolicies }: ConfigFile, report: Report): void {
+  if (logging.format === "text" || logging.format === "json") return;
+  const { add = {}, remove = [] } = frontendPolicies.accessLog ?? {};
+  for (const [field, count] of [
+    ["add", Object.keys(add).length],
+    ["remove", remove.length],
+  ] as const)
+    if (count > 0)
+      report(["frontendPolicies", "accessLog", field], {
+        message: `has no effect: the fields of ${logging.format} are fixed`,
+        remedy: "choose text or json for config.logging.format, or remove it",
+        warning: true,
+        advice: true,
+      });
 }
 
 /** `inline`: the policies at the backend itself. */
@@ -186,18 +206,17 @@ function translateBinds(
       });
     wildcard = true;
   };
-  for (const [i, bind] of config.binds.entries()) {
-    const path = ["binds", i];
-    const translated = translateBind(bind, path, frontend, host, context);
-    if (bind.mode === "internal" && (bind.port ?? 0) === 0) claimWildcard(path);
-    else if (bind.port !== undefined || !hasPort(translated)) claimed.claim(translated, `binds[${i}]`, path);
-    binds.push(translated);
-  }
-  for (const { at, path, listeners } of translateGateways(config, context)) {
-    const bind = makeBind({ host, ...at }, listeners, path, frontend, context);
-    const name = String(path[1]);
-    if (config.gateways[name]?.port !== undefined || !hasPort(bind)) claimed.claim(bind, `gateways.${name}`, path);
+  const add = (bind: Bind, { mode, port }: Pick<BindInput, "mode" | "port">, owner: string, path: Path): void => {
+    if (mode === "internal" && (port ?? 0) === 0) claimWildcard(path);
+    else if (port !== undefined || !hasPort(bind)) claimed.claim(bind, owner, path);
     binds.push(bind);
+  };
+  for (const [i, input] of config.binds.entries()) {
+    const path = ["binds", i];
+    add(translateBind(input, path, frontend, host, context), input, `binds[${i}]`, path);
   }
+  for (const { input, at, path, listeners } of translateGateways(config, context))
+    add(bindAt({ input, at, listeners }, path, frontend, host, context), input, formatPath(path), path);
+  adviseOnAcme(binds, context.report);
   return binds;
 }

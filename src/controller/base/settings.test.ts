@@ -12,7 +12,7 @@ test("the operator's settings for hosts and namespaces", () => {
   const { hosts, watch } = controllerSettings(env, "1.2.3", "host");
   assert.deepEqual(hosts, {
     allowClusterHosts: true,
-    domains: ["cluster.local"],
+    domains: ["cluster.local", "clusterset.local"],
     denyNetworks: ["10.96.0.0/12", "fd00::/64"],
   });
   assert.deepEqual(watch, { namespaces: ["apps", "shop"], gatewaySelector: "team=a" });
@@ -24,7 +24,11 @@ test("the operator's settings for hosts and namespaces", () => {
 test("the domain of the cluster is among the search domains of the pod", () => {
   const file =
     "nameserver 10.96.0.10\nsearch tracegate-system.svc.corp.example svc.corp.example corp.example\noptions ndots:5\n";
-  assert.deepEqual(controllerSettings({}, "1.2.3", "host", file).hosts.domains, ["cluster.local", "corp.example"]);
+  assert.deepEqual(controllerSettings({}, "1.2.3", "host", file).hosts.domains, [
+    "cluster.local",
+    "clusterset.local",
+    "corp.example",
+  ]);
 });
 
 test("an invalid network prevents the start, with the name of the variable in the error", () => {

@@ -38,7 +38,7 @@ export interface ControllerSettings {
   readonly hosts: {
     /** `TRACEGATE_ALLOW_CLUSTER_HOSTS`: TracegateBackends and policies may name hosts inside the cluster; default false. */
     readonly allowClusterHosts: boolean;
-    /** The domains of the cluster's DNS: `cluster.local`, and that of the controller's pod. */
+    /** The domains of the cluster's DNS: `cluster.local`, that of the controller's pod, and `clusterset.local` of ServiceImports. */
     readonly domains: readonly string[];
     /** `TRACEGATE_DENY_NETWORKS`: networks, separated by commas, that hosts of TracegateBackends and policies must not be in; default none. */
     readonly denyNetworks: readonly string[];
@@ -125,7 +125,7 @@ function networkIn(text: string, name: string): string {
 function clusterDomains(resolvConf: string): readonly string[] {
   const found = [...resolvConf.matchAll(/^search[ \t]+(.*)$/gm)].flatMap(([, domains = ""]) => domains.split(/\s+/));
   const own = found.filter((each) => each.startsWith("svc.")).map((each) => each.slice("svc.".length));
-  return [...new Set(["cluster.local", ...own])];
+  return [...new Set(["cluster.local", "clusterset.local", ...own])];
 }
 
 /** Throws unless it is a number from 1. */

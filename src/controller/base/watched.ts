@@ -32,6 +32,7 @@ export const WATCHED: { readonly [K in Kind]?: Watched<K> } = {
   Namespace: { trim: withMetadataOnly },
   Service: {},
   EndpointSlice: {},
+  ServiceImport: { optional: true },
   Secret: {
     metadataOnly: true,
     referenced: true,

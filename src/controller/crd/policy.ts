@@ -4,7 +4,7 @@
  * (`references.ts`).
  */
 import { z } from "zod";
-import { GATEWAY_GROUP, INGRESS_GROUP, TRACEGATE_GROUP } from "../../kube/objects.ts";
+import { GATEWAY_GROUP, INGRESS_GROUP, MULTICLUSTER_GROUP, TRACEGATE_GROUP } from "../../kube/objects.ts";
 import { kindsOf } from "../../policies/merge.ts";
 import type { PolicyKind } from "../../policies/policy-set.ts";
 import { KINDS } from "../../policies/registry.ts";
@@ -22,6 +22,7 @@ export const TARGET_KINDS = {
   UDPRoute: GATEWAY_GROUP,
   Ingress: INGRESS_GROUP,
   Service: "",
+  ServiceImport: MULTICLUSTER_GROUP,
   TracegateBackend: TRACEGATE_GROUP,
 } as const;
 
@@ -40,6 +41,7 @@ export const SECTION_TARGETS = {
     "TCPRoute",
     "Ingress",
     "Service",
+    "ServiceImport",
     "TracegateBackend",
   ],
 } as const satisfies Record<string, readonly TargetKind[]>;
@@ -52,7 +54,7 @@ const MAX_TARGETS = 16;
 
 const target = {
   group: z
-    .enum(["", GATEWAY_GROUP, INGRESS_GROUP, TRACEGATE_GROUP])
+    .enum(["", GATEWAY_GROUP, INGRESS_GROUP, MULTICLUSTER_GROUP, TRACEGATE_GROUP])
     .describe("Group of the target; empty for Services."),
   kind: z.enum(Object.keys(TARGET_KINDS) as [TargetKind, ...TargetKind[]]).describe("Kind of the target."),
 };
@@ -61,7 +63,9 @@ const sectionName = z
   .min(1)
   .max(253)
   .optional()
-  .describe("Only this listener of a Gateway or ListenerSet, rule of a route, or port of a Service (name or number).");
+  .describe(
+    "Only this listener of a Gateway or ListenerSet, rule of a route, or port of a Service or ServiceImport (name or number).",
+  );
 
 const targetRef = z.strictObject({
   ...target,

@@ -108,7 +108,11 @@ export function hostRules(rules: Pick<HostRules, "allowClusterHosts" | "domains"
   return { apiVersion: "", kind: "HostRules", metadata: { namespace: "", name: "controller" }, ...rules };
 }
 
-export const DEFAULT_HOST_RULES = hostRules({ allowClusterHosts: false, domains: ["cluster.local"], denyNetworks: [] });
+export const DEFAULT_HOST_RULES = hostRules({
+  allowClusterHosts: false,
+  domains: ["cluster.local", "clusterset.local"],
+  denyNetworks: [],
+});
 
 /** The CA that proxies verify the controller with. There is one, named `controller`, once the stream has a certificate. */
 interface StreamAuthority extends KubeObject {

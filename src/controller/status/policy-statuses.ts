@@ -194,7 +194,7 @@ function attachmentProblem(
   if (gateways.length > 0) return undefined;
   const ours = controllerName(read);
   if (target.kind === "Gateway") return `${what} is not managed by ${ours}; check its gatewayClassName`;
-  if (target.kind === "Service" || target.kind === "TracegateBackend")
+  if (target.kind === "Service" || target.kind === "ServiceImport" || target.kind === "TracegateBackend")
     return `No route or policy on a Gateway of ${ours} uses ${what}`;
   return `${what} is not attached to a Gateway of ${ours}`;
 }

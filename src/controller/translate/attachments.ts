@@ -70,6 +70,7 @@ function gatewaysAt(read: Read, { kind, namespace, name, problem }: ResolvedTarg
     }
     case "Service":
       return read.query(gatewaysOfService, key);
+    case "ServiceImport":
     case "TracegateBackend":
       return read.query(gatewaysOfService, `${kind}/${key}`);
     default:

@@ -8,7 +8,7 @@ import { kindsOf } from "../../policies/merge.ts";
 import { dumpFrontend, translateCalling } from "../../translation/frontend.ts";
 import { defineQuery, type Pair } from "../graph/graph.ts";
 import { policiesOfGateway, policyAttachments } from "./attachments.ts";
-import { keyOfService } from "./cluster/discovery.ts";
+import { keyOfImport, keyOfService } from "./cluster/discovery.ts";
 import { callContext } from "./policy/calls.ts";
 import { policyInput } from "./policy/input.ts";
 import { policyModel } from "./policy/model.ts";
@@ -71,8 +71,10 @@ function dumpTarget({ kind, namespace, name, section }: ResolvedTarget): Targete
       return { gateway: { gatewayName: name, gatewayNamespace: namespace, listenerName: section ?? null } };
     case "ListenerSet":
       return { listenerSet: { name, namespace, ...(section !== undefined && { section }) } };
-    case "Service": {
-      const hostname = keyOfService(namespace, name).slice(namespace.length + 1);
+    case "Service":
+    case "ServiceImport": {
+      const serviceKey = kind === "Service" ? keyOfService(namespace, name) : keyOfImport(namespace, name);
+      const hostname = serviceKey.slice(namespace.length + 1);
       return { backend: { service: { hostname, namespace, ...(section !== undefined && { port: Number(section) }) } } };
     }
     case "TracegateBackend":

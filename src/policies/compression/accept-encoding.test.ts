@@ -38,6 +38,6 @@ test("content without a coding is sent when the client prefers it, or accepts no
 });
 
 test("invalid members count as absent", () => {
-  for (const member of ["br;q=2", "br;q=0.1234", "br;q=-1", "br;level=4", "br q=1", "b r", "br;q="])
+  for (const member of ["br;q=2", "br;q=0.1234", "br;q=-1", "br q=1", "b r", "br;q="])
     assert.equal(chosen(`${member}, gzip;q=0.1`), "gzip", member);
 });

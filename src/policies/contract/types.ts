@@ -307,4 +307,6 @@ export interface PolicyHooks {
   readonly onResponse?: (context: PolicyContext, response: HttpResponse) => undefined | Promise<undefined | LocalReply>;
   /** `onResponse` runs only for responses of backends, not for those that the gateway makes itself. */
   readonly upstreamOnly?: boolean;
+  /** `onResponse` also runs for an error of a response policy, which the other response policies do not see. */
+  readonly lastWord?: boolean;
 }

@@ -118,6 +118,7 @@ function prepare(config: ErrorPages, cel: CelEnvironment): () => PolicyHooks {
     }),
   );
   return () => ({
+    lastWord: true,
     onResponse(context, response) {
       // Most responses stop here: they are no errors, and nobody traces them.
       if (response.status >= 400 || context.trace !== undefined) replace(pages, context, response);

@@ -3,6 +3,7 @@
  * or from files. Out: nothing, or 403. Runs in the gateway and the route phase, before authentication.
  */
 import { createHash } from "node:crypto";
+import { counted } from "../../base/counted.ts";
 import { canonicalAddress, Networks, parseNetwork } from "../../base/ip-address.ts";
 import { applied, Decisions, rejected } from "../contract/decisions.ts";
 import type { PolicyDeps } from "../contract/deps.ts";
@@ -62,8 +63,7 @@ export const ipAccess = definePolicy({
 
 function lengthOf(side: string, list: IpAccess["allow"]): Readonly<Record<string, string>> {
   if (list === undefined) return {};
-  const count = list.flatMap((text) => networksIn(text)).length;
-  return { [side]: `${count} network${count === 1 ? "" : "s"}` };
+  return { [side]: counted(list.flatMap(networksIn).length, "network") };
 }
 
 /** Reads the lists. Throws a PolicyError for a line that is neither an address nor a network. */

@@ -64,8 +64,17 @@ test("every algorithm of the list", async () => {
 test("the log says what is wrong with a token", async () => {
   const other = await keyPair("RS256", "rsa");
   const invalid = "401 the token is invalid or malformed: ";
+  const malformed = `${invalid}it is not a signed token in compact form: three parts in base64url, the first two of them JSON objects`;
+  const encoded = (part: object): string => Buffer.from(JSON.stringify(part)).toString("base64url");
   const table: [string, string, object?][] = [
-    ["garbage", `${invalid}Invalid Token or Protected Header formatting`],
+    ["garbage", malformed],
+    [[encoded({ alg: "RS256", kid: "rsa" }), "e30"].join("."), malformed],
+    [[encoded({ kid: "rsa" }), "e30", "x"].join("."), malformed],
+    [
+      [encoded({ alg: "HS256", kid: "rsa" }), "e30", "x"].join("."),
+      `${invalid}its algorithm "HS256" is not one of the key's`,
+    ],
+    [await rsa.sign({ nbf: "soon" }), `${invalid}its claim nbf is not a number`],
     [await rsa.sign({}, { kid: undefined }), "401 the token header does not specify a `kid`"],
     [await rsa.sign({}, { kid: "no\n" }), '401 the token uses the unknown key "no?"'],
     [
@@ -90,15 +99,17 @@ test("the log says what is wrong with a token", async () => {
   for (const [token, message, config] of table) assert.equal(await outcome(policy(config), bearer(token)), message);
 });
 
-test("text of a token is truncated and made printable in errors", async () => {
+test("an extension that the token requires is named by its rule, not by the token's text", async () => {
   const name = `\n${"x".repeat(1000)}`;
   const header = Buffer.from(JSON.stringify({ alg: "RS256", kid: "rsa", crit: [name], [name]: 1 })).toString(
     "base64url",
   );
   const [, payload, signature] = (await rsa.sign({})).split(".");
   const message = (await outcome(policy(), bearer(`${header}.${payload}.${signature}`))) ?? "";
-  assert.match(message, /^401 the token is invalid or malformed: Extension Header Parameter "\?x+$/);
-  assert.ok(message.length < 300);
+  assert.equal(
+    message,
+    "401 the token is invalid or malformed: its header requires an extension (crit) that is not supported",
+  );
 });
 
 test("clocks may differ by a minute", async () => {
@@ -114,7 +125,7 @@ test("neither an unsigned token nor one that is signed with the public key as a 
   const confused = await new SignJWT({ iss: ISSUER, exp: now + 300 })
     .setProtectedHeader({ alg: "HS256", kid: "rsa" })
     .sign(secret);
-  assert.match((await outcome(policy(), bearer(confused))) ?? "", /"alg" .*not allowed/);
+  assert.match((await outcome(policy(), bearer(confused))) ?? "", /"HS256" is not one of the key's$/);
 });
 
 test("a key's own alg narrows what it may be used with", async () => {
@@ -123,7 +134,10 @@ test("a key's own alg narrows what it may be used with", async () => {
     .setProtectedHeader({ alg: "RS512", kid: "rsa" })
     .sign(privateKey);
   assert.equal(await outcome(policy(), bearer(token)), undefined);
-  assert.match((await outcome(policy({}, { ...rsa.jwk, alg: "RS256" }), bearer(token))) ?? "", /not allowed/);
+  assert.match(
+    (await outcome(policy({}, { ...rsa.jwk, alg: "RS256" }), bearer(token))) ?? "",
+    /"RS512" is not one of the key's$/,
+  );
 });
 
 test("modes: requests without a token and with a wrong one", async () => {
@@ -198,7 +212,8 @@ test("a trace says why a request was rejected, or passed without a token", async
         kind: "jwt",
         details: {
           valid: false,
-          reason: "the token is invalid or malformed: Invalid Token or Protected Header formatting",
+          reason:
+            "the token is invalid or malformed: it is not a signed token in compact form: three parts in base64url, the first two of them JSON objects",
         },
         severity: "warn",
       },

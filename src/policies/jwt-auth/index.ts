@@ -44,8 +44,16 @@ function faultText(fault: TokenFault): string {
       return "that is assumed";
     case "unverifiable":
       return "it cannot be verified";
+    case "notNumber":
+      return `its claim ${fault.claim} is not a number`;
+    case "algorithm":
+      return fault.algorithm === undefined
+        ? "its header names no algorithm"
+        : `its algorithm ${fault.algorithm} is not one of the key's`;
+    case "extension":
+      return "its header requires an extension (crit) that is not supported";
     case "malformed":
-      return fault.why;
+      return "it is not a signed token in compact form: three parts in base64url, the first two of them JSON objects";
   }
 }
 

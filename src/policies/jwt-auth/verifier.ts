@@ -11,8 +11,6 @@ const LEEWAY = 60;
 const MAX_KNOWN = 4096;
 /** Characters of a token's own text, such as an unknown `kid`, that go into an error. */
 const MAX_SHOWN = 64;
-/** Characters of the library's message that go into an error: it may quote the token. */
-const MAX_WHY = 160;
 
 export interface ProviderAt extends JwtProvider {
   /** Its place in the policy. */
@@ -37,9 +35,12 @@ export type TokenFault =
   | { readonly code: "missingClaim"; readonly claim: string }
   /** `value`: as JSON. */
   | { readonly code: "wrongClaim"; readonly claim: string; readonly value: string }
-  | { readonly code: "signature" | "assumed" | "unverifiable" }
-  /** In the library's words. */
-  | { readonly code: "malformed"; readonly why: string };
+  /** `claim` is a time. */
+  | { readonly code: "notNumber"; readonly claim: string }
+  /** `algorithm`: as JSON, undefined if the header has none. */
+  | { readonly code: "algorithm"; readonly algorithm: string | undefined }
+  /** `extension`: the header requires one that is not understood (RFC 7515 4.1.11). */
+  | { readonly code: "signature" | "extension" | "malformed" | "assumed" | "unverifiable" };
 
 /** Why a token is rejected. */
 export type TokenProblem =
@@ -97,7 +98,7 @@ export class TokenVerifier {
     try {
       claims = (await jwtVerify(token, key, options)).payload;
     } catch (error) {
-      throw rejection(error);
+      throw rejection(error, token);
     }
     const until = claims.exp === undefined ? Number.POSITIVE_INFINITY : (claims.exp + LEEWAY) * 1000;
     // Not enumerable: it hides a claim of that name, and neither traces nor logs that show the claims show the token.
@@ -130,7 +131,9 @@ export class TokenVerifier {
       const { iss } = decodeJwt(token);
       return candidates.find((each) => each.issuer === iss && each.algorithms.includes(alg ?? "")) ?? first;
     } catch (error) {
-      throw rejection(error);
+      // The library has this type for a header that it cannot decode.
+      if (error instanceof TypeError) throw invalidToken({ code: "malformed" });
+      throw rejection(error, token);
     }
   }
 }
@@ -152,26 +155,39 @@ function optionsOf(
   };
 }
 
-function rejection(error: unknown): TokenRejection {
+function rejection(error: unknown, token: string): TokenRejection {
   if (error instanceof TokenRejection) return error;
-  const known = error instanceof errors.JOSEError || error instanceof TypeError;
-  const fault = known ? faultOf(error) : ({ code: "unverifiable" } as const);
-  return new TokenRejection({ code: "invalidToken", fault }, known ? undefined : error);
+  const fault = faultOf(error, token);
+  return invalidToken(fault, fault.code === "unverifiable" ? error : undefined);
 }
 
-function faultOf(error: Error): TokenFault {
+function invalidToken(fault: TokenFault, cause?: unknown): TokenRejection {
+  return new TokenRejection({ code: "invalidToken", fault }, cause);
+}
+
+/** By the types of the library, whose messages are not for users, and some of which quote the token. */
+function faultOf(error: unknown, token: string): TokenFault {
   if (error instanceof errors.JWSSignatureVerificationFailed) return { code: "signature" };
+  if (error instanceof errors.JOSEAlgNotAllowed) return { code: "algorithm", algorithm: shownAlgorithm(token) };
+  // The algorithm is one of the key's, so it is known.
+  if (error instanceof errors.JOSENotSupported) return { code: "extension" };
   if (error instanceof errors.JWTExpired || error instanceof errors.JWTClaimValidationFailed) {
     const { claim, reason, payload } = error;
     const value = payload[claim];
     if (reason === "missing") return { code: "missingClaim", claim };
+    if (reason === "invalid") return { code: "notNumber", claim };
     if (typeof value === "number" && claim === "exp") return { code: "expired", at: value };
     if (typeof value === "number" && claim === "nbf") return { code: "notYetValid", at: value };
-    if (claim === "iss" || claim === "aud")
-      return { code: "wrongClaim", claim, value: printable(JSON.stringify(value), MAX_SHOWN) };
+    return { code: "wrongClaim", claim, value: printable(JSON.stringify(value), MAX_SHOWN) };
   }
-  // Some of these messages contain names from the token.
-  return { code: "malformed", why: printable(error.message, MAX_WHY) };
+  if (error instanceof errors.JWSInvalid || error instanceof errors.JWTInvalid) return { code: "malformed" };
+  return { code: "unverifiable" };
+}
+
+/** Of a token whose header has been decoded. */
+function shownAlgorithm(token: string): string | undefined {
+  const { alg } = decodeProtectedHeader(token);
+  return alg === undefined ? undefined : printable(JSON.stringify(alg), MAX_SHOWN);
 }
 
 /** Printable and short: the client wrote it. */

@@ -1,4 +1,6 @@
 /** Compiles binds and their listeners, whose routes have been compiled before. */
+import { PendingChallenges } from "../../acme/challenges.ts";
+import type { ChallengeType, ManagedCertificate } from "../../acme/settings.ts";
 import { Networks } from "../../base/ip-address.ts";
 import type { Logger } from "../../base/log.ts";
 import type { Bind, Listener } from "../../ir/ir.ts";
@@ -37,15 +39,18 @@ export class Binds {
   readonly #outbound: Outbound;
   readonly #services: BindServices;
   readonly #merged: CompiledBind["merged"] = new WeakMap();
+  readonly #challenges: PendingChallenges | undefined;
 
-  /** `before`: the terminators of the configuration in effect. */
+  /** `certificates`: those that the gateway orders for any listener. `before`: the terminators of the configuration in effect. */
   constructor(
+    certificates: readonly ManagedCertificate[],
     generation: number,
     routes: Routes,
     outbound: Outbound,
     services: BindServices,
     before?: ReadonlyMap<string, CachedTerminator>,
   ) {
+    this.#challenges = challengesOf(certificates, "http-01");
     this.#generation = generation;
     this.#routes = routes;
     this.#outbound = outbound;
@@ -96,6 +101,7 @@ export class Binds {
       proxies: proxies && new Networks(proxies),
       forwarding: new Forwarding(frontend),
       listeners: new ListenerTable(listeners),
+      challenges: bind.protocol === "http" || bind.protocol === "tls" ? this.#challenges : undefined,
       policies: environment,
       groups,
       merged: this.#merged,
@@ -117,6 +123,7 @@ export class Binds {
       gateway: labels.gateway,
       protocol: listener.protocol,
       terminator: this.#terminatorOf(listener),
+      challenges: challengesOf(listener.acme === undefined ? [] : [listener.acme], "tls-alpn-01"),
       tcpRoutes: new TcpRouteTable(tcpRoutes),
       policies: compilePolicies(listener.policies, "gateway", this.#outbound.whole.environment, listener.key),
       router: this.#routes.router(listener.key),
@@ -136,6 +143,12 @@ export class Binds {
     this.terminators.set(key, { settings, terminator });
     return terminator;
   }
+}
+
+/** Where the validations of this type are pending; undefined: no certificate is validated this way. */
+function challengesOf(certificates: readonly ManagedCertificate[], type: ChallengeType): PendingChallenges | undefined {
+  const storages = certificates.flatMap(({ settings }) => (settings.challenge === type ? [settings.storage] : []));
+  return storages.length === 0 ? undefined : new PendingChallenges([...new Set(storages)]);
 }
 
 /** What HTTPS listeners offer unless the configuration says otherwise, in order of preference. */

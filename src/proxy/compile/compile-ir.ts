@@ -53,7 +53,8 @@ export function* compileIr(
     for (const each of packed) yield* routes.add(each);
     addGatewayFields(environment, ir.binds);
     const groups = new Map(ir.routeGroups.map(({ name }) => [name, routes.router(groupOwner(name))]));
-    const compiler = new Binds(generation, routes, outbound, services, before?.terminators);
+    const certificates = ir.binds.flatMap(({ listeners }) => listeners.flatMap(({ acme }) => acme ?? []));
+    const compiler = new Binds(certificates, generation, routes, outbound, services, before?.terminators);
     const binds = new Map<string, CompiledBind>();
     for (const bind of ir.binds) binds.set(bind.key, yield* compiler.compile(bind, groups));
     outbound.finish();

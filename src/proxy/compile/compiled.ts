@@ -1,4 +1,5 @@
 /** The runtime form of one configuration in one worker: what a request walks through. */
+import type { PendingChallenges } from "../../acme/challenges.ts";
 import type { Milliseconds } from "../../base/durations.ts";
 import type { Networks } from "../../base/ip-address.ts";
 import type { Origin } from "../../base/origin.ts";
@@ -57,6 +58,8 @@ export interface CompiledBind {
   /** What requests to backends say about their origin. */
   readonly forwarding: Forwarding;
   readonly listeners: ListenerTable<CompiledListener>;
+  /** Validations by http-01 that requests of any host may ask for; undefined = no listener orders certificates this way. */
+  readonly challenges: PendingChallenges | undefined;
   /** The environment of policies that are compiled when routes delegate. */
   readonly policies: PolicyEnvironment;
   readonly groups: ReadonlyMap<string, Router<CompiledRoute>>;
@@ -75,6 +78,8 @@ export interface CompiledListener {
   readonly protocol: Listener["protocol"];
   /** Ends TLS; undefined for plaintext and for TLS that passes through. */
   readonly terminator: TlsTerminator | undefined;
+  /** Validations by tls-alpn-01; undefined = the listener orders no certificate this way. */
+  readonly challenges: PendingChallenges | undefined;
   /** Routes of TCP and TLS listeners. */
   readonly tcpRoutes: TcpRouteTable<CompiledTcpRoute>;
   readonly policies: CompiledChain;

@@ -1,8 +1,10 @@
 /** The second stage of a connection: TLS, terminated or passed through, by the server name. */
+import type { PendingChallenges } from "../../acme/challenges.ts";
 import { ConnectionStage } from "../../net/connection-stage.ts";
-import type { TransportHandler } from "../../net/transport.ts";
-import { MAX_CLIENT_HELLO, parseClientHello } from "../../tls/tls-client-hello.ts";
-import type { HandshakeWaiter, TlsTerminator } from "../../tls/tls-terminator.ts";
+import type { Transport, TransportHandler } from "../../net/transport.ts";
+import { ACME_TLS, MAX_CLIENT_HELLO, parseClientHello } from "../../tls/tls-client-hello.ts";
+import { type HandshakeWaiter, TlsTerminator } from "../../tls/tls-terminator.ts";
+import { makeChallengeCertificate } from "../../tls/x509/self-signed.ts";
 import type { CompiledListener } from "../compile/compiled.ts";
 import type { Arrival, Ingress, LiveConnection, Next } from "./arrival.ts";
 
@@ -19,6 +21,9 @@ export function selectTlsListener(arrival: Arrival, ingress: Ingress, next: Next
   ingress.onStageBegun(stage);
   return stage;
 }
+
+/** Milliseconds for an ACME server to close its side after a validation. */
+const CLOSE_MS = 5_000;
 
 /** Why a handshake is rejected whose server name no listener has. */
 function noListener(serverName: string): string {
@@ -55,17 +60,42 @@ class TlsStage extends ConnectionStage implements LiveConnection {
     const hello = this.held.view();
     const parsed = parseClientHello(hello);
     if (parsed.state === "invalid") this.reject(parsed.detail);
-    else if (parsed.state === "complete") this.#route(parsed.serverName, hello);
+    else if (parsed.state === "complete") this.#route(parsed.serverName, hello, parsed.validation ?? false);
     else if (hello.length > MAX_CLIENT_HELLO) this.reject("the ClientHello is too large");
   }
 
-  #route(serverName: string, hello: Buffer): void {
+  #route(serverName: string, hello: Buffer, validation: boolean): void {
     const listener = this.#ingress.bind.listeners.find(serverName);
     if (listener === undefined) {
       this.reject(noListener(serverName));
+    } else if (validation && listener.challenges !== undefined) {
+      void this.#validate(listener.challenges, serverName, hello);
     } else if (listener.terminator !== undefined) {
       this.#terminateTls(listener, listener.terminator, serverName, hello);
     } else this.pass(() => this.#next({ ...this.#arrival, listener, serverName }));
+  }
+
+  /** Shows an ACME server the certificate that it asks for (RFC 8737 3), and closes the connection after the handshake. */
+  async #validate(challenges: PendingChallenges, name: string, hello: Buffer): Promise<void> {
+    this.transport.pause();
+    const keyAuthorization = await challenges.forTls(name);
+    if (this.closed) return;
+    if (keyAuthorization === undefined) {
+      this.reject(`no validation of ${name} is pending`);
+      return;
+    }
+    const identity = makeChallengeCertificate(name, keyAuthorization, Date.now());
+    const { tickets } = this.#ingress.services;
+    // The terminator reads from here on.
+    this.transport.resume();
+    const terminator = new TlsTerminator(`validation of ${name}`, identity, [ACME_TLS], tickets, () => {});
+    terminator.accept(this.transport, hello, name, {
+      onSecure: (transport) => {
+        this.fail(`it was a validation of ${name} by an ACME server`);
+        return closing(transport);
+      },
+      onHandshakeFailure: (message) => this.fail(`TLS handshake failed: ${message}`),
+    });
   }
 
   /** From here on, Node's TLS owns the socket, and the terminator reports failures. */
@@ -83,4 +113,17 @@ class TlsStage extends ConnectionStage implements LiveConnection {
     };
     terminator.accept(this.transport, hello, serverName, waiter, this.#ingress.services.assumedCertificate);
   }
+}
+
+/** Ends a connection that is not used after its handshake, once what was written is sent. */
+function closing(transport: Transport): TransportHandler {
+  const late = setTimeout(() => transport.destroy(), CLOSE_MS);
+  transport.end();
+  return {
+    onData() {},
+    onEnd: () => transport.destroy(),
+    onDrain() {},
+    onClose: () => clearTimeout(late),
+    onFault() {},
+  };
 }

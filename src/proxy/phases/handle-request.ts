@@ -26,7 +26,7 @@ import { finish } from "./finish.ts";
 import { matchRoute } from "./match-route.ts";
 import { type Answering, answerInstead, blame, respond } from "./respond.ts";
 import { type Attempted, afterAttempt } from "./retry.ts";
-import { addErrorPage, backendPolicies, gatewayPolicies, responsePolicies, routePolicies } from "./run-policies.ts";
+import { backendPolicies, gatewayPolicies, lastWords, responsePolicies, routePolicies } from "./run-policies.ts";
 import { selectBackend } from "./select-backend.ts";
 import { selectListener } from "./select-listener.ts";
 
@@ -164,7 +164,7 @@ function replaceResponse(
   exchange.call?.abandon();
   answerInstead(exchange, answer);
   if (exchange.phase < RESPONSE_POLICIES) return RESPONSE_POLICIES;
-  addErrorPage(exchange);
+  lastWords(exchange);
   return RESPOND;
 }
 
@@ -200,7 +200,7 @@ function accept(
     Exchange,
     "bind" | "deadlines" | "downstream" | "grpc" | "request" | "requestId" | "services" | "trace"
   >,
-): undefined {
+): undefined | Promise<undefined | LocalReply> {
   const { request, downstream, bind, services } = exchange;
   const { method } = request;
   exchange.trace?.requestSnapshot("initial request");
@@ -215,7 +215,8 @@ function accept(
   if (downstream.hasUnderscore || ownFields.hasUnderscore) dropImitations(request.headers, ownFields);
   bind.forwarding.apply(request, downstream, exchange.requestId);
   // gRPC calls are always POST.
-  if (method !== "POST" || !isGrpc(request.headers)) return;
+  if (method !== "POST" || !isGrpc(request.headers)) return bind.challenges?.answerHttp(method, request.path);
   exchange.grpc = "sent";
   exchange.deadlines.startGrpc();
+  return undefined;
 }

@@ -132,15 +132,15 @@ export function responsePolicies(exchange: Running): PhaseResult {
   return waiting;
 }
 
-/** Adds the page of `errorPages` to a response that skips the other response policies. */
-export function addErrorPage({
+/** Runs only the response policies with `lastWord`, such as those that add pages to errors. */
+export function lastWords({
   policyView,
   responseSide: { head },
   selected: { listener, routePolicies },
 }: Pick<Running, "policyView" | "responseSide" | "selected">): void {
   if (head === undefined) return;
-  for (const { kind, onResponse } of [...routePolicies.response, ...(listener?.policies.response ?? [])])
-    if (kind === "errorPages") void onResponse?.(policyView, head);
+  for (const { lastWord, onResponse } of [...routePolicies.response, ...(listener?.policies.response ?? [])])
+    if (lastWord === true) void onResponse?.(policyView, head);
 }
 
 /** Runs the chains from `chain` on, that one from its policy `from` on. */

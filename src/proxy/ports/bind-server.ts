@@ -7,13 +7,14 @@
  * Connections are handled through what they have in common (LiveConnection), and requests through their connection. So nothing here
  * depends on the number of streams of a connection or on the version of HTTP.
  */
-import { asError, type ErrorCode } from "../../base/errors.ts";
+import { asError, codeOf, type ErrorCode } from "../../base/errors.ts";
+import type { InheritedSocket } from "../../base/inherited-sockets.ts";
 import { Roster } from "../../base/roster.ts";
 import type { Sweepable } from "../../base/sweeper.ts";
 import type { HttpRequest } from "../../http/message/message.ts";
 import { serveHttp } from "../../http/server/serve-http.ts";
 import type { ClientConnection, Downstream, HttpConnection, HttpHost, StreamAcceptor } from "../../http/stream.ts";
-import { bindAddresses } from "../../ir/bind-addresses.ts";
+import { bindAddresses, formatBindAddress } from "../../ir/bind-addresses.ts";
 import type { Frontend } from "../../ir/ir.ts";
 import { Acceptor } from "../../net/acceptor.ts";
 import { type Addresses, clientName } from "../../net/addresses.ts";
@@ -128,17 +129,36 @@ export class BindServer implements Ingress, HttpHost, TcpHost, StreamAcceptor, T
   // ── the listening socket and its drain (drain.ts) ──
 
   /** Rejects with the system's error if one of the addresses cannot be used. */
-  async listen(port: number, { reusePort, unixSockets }: Sharing): Promise<void> {
+  async listen(port: number, { reusePort, unixSockets, inherited }: Sharing): Promise<void> {
     const { at: where, frontend } = this.#bind;
     const keepAliveDelay = frontend.keepalives.enabled ? frontend.keepalives.time : 0;
     const { sockets: budget, own } = this.services;
+    const onConnection = (transport: Transport): TransportHandler | undefined =>
+      this.#takesConnection() ? this.#admit(transport, false) : undefined;
     for (const at of bindAddresses(where, port)) {
-      if ("path" in at && !unixSockets) continue;
-      const acceptor = await Acceptor.listen({ at, reusePort, keepAliveDelay, budget, own }, (transport) =>
-        this.#takesConnection() ? this.#admit(transport, false) : undefined,
-      );
-      this.#acceptors.push(acceptor);
+      const options = { at, reusePort, keepAliveDelay, budget, own };
+      const adopted = inherited[formatBindAddress(at)];
+      for (const fd of adopted ?? []) this.#acceptors.push(Acceptor.adopt(fd, options, onConnection));
+      if ((adopted?.length ?? 0) > 0 || ("path" in at && (adopted !== undefined || !unixSockets))) continue;
+      try {
+        this.#acceptors.push(await Acceptor.listen(options, onConnection));
+      } catch (error) {
+        // The sockets of other threads came from a process of another user, or without SO_REUSEPORT: they cannot be joined.
+        if (adopted === undefined || codeOf(error) !== "EADDRINUSE") throw error;
+      }
     }
+  }
+
+  /** From now on connections on sockets that another process has opened are accepted: the configuration is in effect. */
+  begin(): void {
+    for (const acceptor of this.#acceptors) acceptor.begin((error) => this.onFault(error));
+  }
+
+  /** The listening sockets, for a process that takes over. */
+  get sockets(): readonly InheritedSocket[] {
+    return this.#acceptors.flatMap(({ socket: { at, fd } }) =>
+      fd === undefined ? [] : [{ fd, address: formatBindAddress({ mode: 0, ...at }) }],
+    );
   }
 
   get accepted(): number {
@@ -154,8 +174,8 @@ export class BindServer implements Ingress, HttpHost, TcpHost, StreamAcceptor, T
     for (const acceptor of this.#acceptors) acceptor.hold();
   }
 
-  stopListening(): void {
-    for (const acceptor of this.#acceptors) acceptor.close();
+  stopListening(handedOver = false): void {
+    for (const acceptor of this.#acceptors) acceptor.close(handedOver);
   }
 
   serveHeld(): void {

@@ -4,7 +4,12 @@ export interface Sharing {
   readonly reusePort: boolean;
   /** This thread listens on Unix sockets, which only one thread can. */
   readonly unixSockets: boolean;
+  /**
+   * By address: file descriptors of sockets that the process has from its start, for this thread to accept from once the configuration is
+   * in effect. An empty list: only other threads have such sockets.
+   */
+  readonly inherited: Readonly<Record<string, readonly number[]>>;
 }
 
 /** Of a thread that is the only one. */
-export const ALONE: Sharing = { reusePort: false, unixSockets: true };
+export const ALONE: Sharing = { reusePort: false, unixSockets: true, inherited: {} };

@@ -1,7 +1,12 @@
 /** The line of the access log, for requests, connections and sessions. */
+
+import { fieldsOf } from "../../base/fields.ts";
+import { redactUrls } from "../../base/redaction.ts";
+import { getHeader } from "../../http/message/message.ts";
 import type { AccessLog } from "../../telemetry/access-log.ts";
 import type { AccessLogEdits } from "../../telemetry/access-log-edits.ts";
 import type { AccessRecord } from "../../telemetry/access-record.ts";
+import { type NcsaFields, ncsaLine } from "../../telemetry/ncsa-line.ts";
 import type { LogExport } from "./log-export.ts";
 import type { Subject } from "./subject.ts";
 
@@ -27,6 +32,19 @@ export function logAccess(record: AccessRecord, rules: AccessLogRules, log: Acce
 
 function writeLine(record: AccessRecord, edits: AccessLogEdits | undefined, log: AccessLog, subject: Subject): void {
   if (edits !== undefined && !edits.wants(subject.variables)) return;
-  if (edits?.changesFields) log.output.write(edits.format(record, log.output.format, subject.shown));
+  if (log.ncsa !== undefined) log.output.write(ncsaLine(record, log.ncsa, ncsaFields(record, subject)));
+  else if (edits?.changesFields) log.output.write(edits.format(record, log.output.format, subject.shown));
   else log.write(record);
+}
+
+/** Without secrets, as all of the log. */
+function ncsaFields({ jwtSubject }: AccessRecord, { shown }: Subject): NcsaFields {
+  const headers = shown.request?.headers ?? [];
+  const { username } = fieldsOf(shown.basicAuth);
+  const referrer = getHeader(headers, "referer");
+  return {
+    user: typeof username === "string" ? username : jwtSubject,
+    referrer: referrer && redactUrls(referrer),
+    agent: getHeader(headers, "user-agent"),
+  };
 }

@@ -1,10 +1,8 @@
 import { sign } from "node:crypto";
-import { extension, keyIdentifierOf, makeKey, signCertificate, subjectOf } from "./certificate.ts";
+import { ECDSA_SHA256, extension, keyIdentifierOf, makeKey, signCertificate, subjectOf } from "./certificate.ts";
 import { bitString, octetString, oid, sequence, TRUE } from "./der.ts";
 
 const BACKDATE_MS = 60 * 60_000;
-/** ecdsa-with-SHA256 (RFC 5758 3.2). */
-const ALGORITHM = sequence(oid("1.2.840.10045.4.3.2"));
 const BASIC_CONSTRAINTS = extension(oid("2.5.29.19"), sequence(TRUE), true);
 /** Bits 5 and 6: keyCertSign and cRLSign. */
 const KEY_USAGE = extension(oid("2.5.29.15"), bitString(Buffer.of(0x06), 1), true);
@@ -18,7 +16,7 @@ export function makeAuthority(
 ): { readonly cert: string; readonly key: string } {
   const { publicKey, privateKey } = makeKey();
   const subject = subjectOf(commonName);
-  const signer = { subject, algorithm: ALGORITHM, sign: (data: Buffer) => sign("sha256", data, privateKey) };
+  const signer = { subject, algorithm: ECDSA_SHA256, sign: (data: Buffer) => sign("sha256", data, privateKey) };
   const { cert } = signCertificate(signer, {
     subject,
     publicKey,

@@ -16,6 +16,12 @@ import {
 
 const VERSION_3 = tagged(0, "explicit", integer(Buffer.of(2)));
 const COMMON_NAME = oid("2.5.4.3");
+/** ecdsa-with-SHA256 (RFC 5758 3.2). */
+export const ECDSA_SHA256 = sequence(oid("1.2.840.10045.4.3.2"));
+/** `ub-common-name` of RFC 5280 A.1: longer names stand among the alternative names alone. */
+export const MAX_COMMON_NAME = 64;
+const SUBJECT_ALT_NAME = oid("2.5.29.17");
+const DNS_NAME = 2;
 
 /** The CA that signs. */
 interface Signer {
@@ -70,6 +76,12 @@ export function subjectOf(commonName: string | undefined): Buffer {
 
 export function extension(id: Buffer, value: Buffer, critical: boolean): Buffer {
   return critical ? sequence(id, TRUE, octetString(value)) : sequence(id, octetString(value));
+}
+
+/** The extension with DNS names; critical if there is no subject (RFC 5280 4.2.1.6). */
+export function altNames(names: readonly string[], critical = false): Buffer {
+  const encoded = names.map((name) => tagged(DNS_NAME, "primitive", Buffer.from(name, "latin1")));
+  return extension(SUBJECT_ALT_NAME, sequence(...encoded), critical);
 }
 
 /** The key identifier of a SubjectPublicKeyInfo (RFC 5280 4.2.1.2, method 1). */

@@ -16,6 +16,8 @@ const ECDSA: Readonly<Record<string, Signing>> = {
 };
 
 const SUBJECT_KEY_IDENTIFIER = oid("2.5.29.14");
+const AUTHORITY_KEY_IDENTIFIER = oid("2.5.29.35");
+const KEY_IDENTIFIER = 0x80;
 const EXPLICIT_EXTENSIONS = 0xa3;
 const EXPLICIT_VERSION = 0xa0;
 
@@ -97,6 +99,12 @@ function takeApart(der: Buffer): { subject: Read; publicKey: Buffer; extensions:
     publicKey: part(publicKey).content.subarray(1),
     extensions: new Map(extensions),
   };
+}
+
+/** The key identifier of the CA that issued a certificate (RFC 5280 4.2.1.1); undefined if it does not say. */
+export function authorityKeyIdentifier(der: Buffer): Buffer | undefined {
+  const list = takeApart(der).extensions.get(AUTHORITY_KEY_IDENTIFIER.toString("hex"));
+  return list && readElements(list).find(({ tag }) => tag === KEY_IDENTIFIER)?.content;
 }
 
 function part(read: Read | undefined): Read {

@@ -1,15 +1,11 @@
-import { extension, makeKey, signCertificate, subjectOf } from "./certificate.ts";
+import { altNames, extension, MAX_COMMON_NAME, makeKey, signCertificate, subjectOf } from "./certificate.ts";
 import { bitString, oid, sequence, tagged } from "./der.ts";
 import type { Issuer } from "./issuer.ts";
 
 /** Clocks of clients may be slow by this much. */
 const BACKDATE_MS = 60 * 60_000;
 const LIFETIME_MS = 24 * 60 * 60_000;
-/** `ub-common-name` of RFC 5280 A.1: longer names stand among the alternative names alone. */
-const MAX_COMMON_NAME = 64;
 
-const SUBJECT_ALT_NAME = oid("2.5.29.17");
-const DNS_NAME = 2;
 const AUTHORITY_KEY_IDENTIFIER = oid("2.5.29.35");
 /** Bit 0, digitalSignature: an ECDSA key does nothing else in TLS. */
 const KEY_USAGE = extension(oid("2.5.29.15"), bitString(Buffer.of(0x80), 7), true);
@@ -36,7 +32,6 @@ export function mintLeaf(issuer: Issuer, name: string, now: number, others: read
   if (notAfter <= now) throw new Error(`the CA's certificate expired at ${issuer.notAfter.toISOString()}`);
   const { publicKey, privateKey } = makeKey();
   const named = name.length <= MAX_COMMON_NAME;
-  const names = [name, ...others].map((each) => tagged(DNS_NAME, "primitive", Buffer.from(each, "latin1")));
   const { cert, serialNumber } = signCertificate(issuer, {
     subject: subjectOf(named ? name : undefined),
     publicKey,
@@ -45,8 +40,7 @@ export function mintLeaf(issuer: Issuer, name: string, now: number, others: read
     extensions: [
       KEY_USAGE,
       EXTENDED_KEY_USAGE,
-      // Critical when there is no subject (RFC 5280 4.2.1.6).
-      extension(SUBJECT_ALT_NAME, sequence(...names), !named),
+      altNames([name, ...others], !named),
       extension(AUTHORITY_KEY_IDENTIFIER, sequence(tagged(0, "primitive", issuer.keyIdentifier)), false),
     ],
   });

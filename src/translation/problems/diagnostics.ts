@@ -16,7 +16,7 @@ export interface Diagnostic {
   readonly remedy?: string;
   /** Of a finding about a valid configuration. */
   readonly lint?: LintCode;
-  /** Places in the same file that explain a finding. */
+  /** Places that explain a finding. */
   readonly related?: readonly RelatedPlace[];
   readonly expected?: string;
   /** The value or name that was probably intended. */
@@ -29,10 +29,17 @@ export interface Diagnostic {
 
 /** A place that explains a finding, such as a route that wins instead. */
 export interface RelatedPlace {
+  /** Absent: the file of the finding. */
+  readonly file?: string;
   readonly line: number;
   readonly column: number;
   readonly path: string;
   readonly message: string;
+}
+
+/** The problems with warnings as errors, for `--strict`. */
+export function strictly(diagnostics: readonly Diagnostic[]): readonly Diagnostic[] {
+  return diagnostics.map((each) => (each.severity === "warning" ? { ...each, severity: "error" } : each));
 }
 
 /** Most problems to print: more would hide the first ones, which often cause the others. */
@@ -53,7 +60,7 @@ function format(diagnostic: Diagnostic): string {
   if (expected !== undefined) text += `; expected ${expected}`;
   if (suggestion !== undefined) text += `; did you mean ${JSON.stringify(suggestion)}?`;
   const others = related
-    .map((each) => `  ${file}:${each.line}:${each.column}: ${each.path}: ${each.message}\n`)
+    .map((each) => `  ${each.file ?? file}:${each.line}:${each.column}: ${each.path}: ${each.message}\n`)
     .join("");
   if (source === undefined || line === 0) return `${text}\n${others}`;
   const indent = source.slice(0, column - 1).replace(/[^\t]/g, " ");

@@ -26,6 +26,8 @@ interface Lint<Found extends readonly unknown[]> {
   readonly isNote?: true | ((...found: Found) => boolean);
 }
 
+const ACME_ELSEWHERE: Elsewhere = { instead: "certificates of Gateways are Secrets, which cert-manager renews" };
+
 export const LINTS = {
   "shadowed-route": lint({
     title: "A route never wins",
@@ -299,6 +301,46 @@ export const LINTS = {
       objects: { instead: "the admin server of a proxy is local to its pod" },
     },
     says: () => "other machines can reach it, and it has no authentication",
+  }),
+  "acme-port": lint({
+    title: "Validations do not reach the gateway",
+    meaning:
+      "ACME servers validate `http-01` on port 80 and `tls-alpn-01` on port 443. Without a listener there, something has to forward the port.",
+    remedy: {
+      file: [
+        "add a listener on the port, forward the port to this gateway, or use another challenge",
+        (challenge: string, _port: number, other: number | undefined) =>
+          other === undefined
+            ? "add an HTTP listener on port 80, which may redirect to https, or use challenge: tls-alpn-01"
+            : `forward port ${challenge === "http-01" ? 80 : 443} to port ${other}, or listen on it`,
+      ],
+      objects: ACME_ELSEWHERE,
+    },
+    says: (challenge: string, port: number, _other: number | undefined) =>
+      `the server validates ${challenge} on port ${port}, where this gateway has no such listener`,
+    isNote: (_challenge, _port, other) => other !== undefined,
+  }),
+  "acme-without-email": lint({
+    title: "An ACME account has no email address",
+    meaning: "The CA cannot tell anybody about problems with the account or its certificates.",
+    remedy: { file: "set email", objects: ACME_ELSEWHERE },
+    says: () => "the CA can warn nobody, because there is no email",
+    isNote: true,
+  }),
+  "acme-staging": lint({
+    title: "Certificates come from a staging server",
+    meaning: "Staging servers are for trying things out. Browsers do not trust their certificates.",
+    remedy: { file: "leave directory out when all works", objects: ACME_ELSEWHERE },
+    says: () => "is a staging server, whose certificates browsers do not trust",
+  }),
+  "acme-storage": lint({
+    title: "The storage of ACME cannot be written",
+    meaning: "Certificates, keys and the account are kept there. Without it nothing can be ordered.",
+    remedy: {
+      file: "make the folder writable for the user of the gateway, or choose another one; under systemd, below StateDirectory: /var/lib/tracegate/acme",
+      objects: ACME_ELSEWHERE,
+    },
+    says: (folder: string) => `${folder} cannot be written by this user`,
   }),
 } as const;
 

@@ -23,7 +23,7 @@ export type ProblemCause =
   | { readonly code: "missingDocument" };
 
 /** A place that explains a finding, such as the route that shadows another. */
-export interface Related {
+interface Related {
   readonly path: Path;
   /** What it is, such as `wins instead`. */
   readonly message: string;

@@ -119,7 +119,35 @@ export const settings = z
     logging: z
       .strictObject({
         level: level.default("info"),
-        format: z.enum(["text", "json"]).default("text").describe("Format of log lines."),
+        format: z
+          .enum(["text", "json", "combined", "common"])
+          .default("text")
+          .describe(
+            "Format of log lines. `combined` and `common` are those of Apache, for the access log only: its fields cannot be changed, and all other lines are `text`.",
+          ),
+        output: z
+          .strictObject({
+            file: z
+              .string()
+              .min(1)
+              .describe("Path of the file, relative to this one. It is made with mode 0640; its folder must exist."),
+            reopen: z
+              .boolean()
+              .default(true)
+              .describe(
+                "Looks every second whether the file has been moved or removed, as logrotate does, and makes it again. SIGUSR2 does so at once, whatever the setting.",
+              ),
+            maxSize: size({ min: 1024 * 1024 })
+              .optional()
+              .describe(
+                "The gateway rotates the file before it would be larger, at least 1MiB: `access.log` becomes `access.log.1`. Default: never.",
+              ),
+            keep: z.int().min(0).max(1000).default(5).describe("Rotated files that are kept, with `maxSize`."),
+          })
+          .optional()
+          .describe(
+            "A file for the access log. Lines that cannot be written, as on a full disk, are dropped and counted, and traffic goes on. Default: standard output, where all other lines go in any case.",
+          ),
         reasons: z
           .enum(["full", "code", "off"])
           .default("full")
@@ -129,7 +157,7 @@ export const settings = z
         ...formerAccessLog,
       })
       .prefault({})
-      .describe("The log, on standard output."),
+      .describe("The log."),
     metrics: z
       .strictObject({
         remove: z.array(z.string()).default([]).describe("Names of metrics to leave out."),

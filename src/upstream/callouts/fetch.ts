@@ -17,6 +17,8 @@ interface FetchRequest {
   readonly timeoutMs: number;
   /** Limit of the response's body in bytes; a longer one is an error. */
   readonly maxBytes: number;
+  /** CAs of an `https:` server, PEM. Absent: those of the runtime. */
+  readonly root?: string;
 }
 
 /**
@@ -28,12 +30,12 @@ export type Fetch = (url: string, request: FetchRequest, onCancel?: OnCancel) =>
 /** For requests so rare that each opens its own connection. `resolver` decides which addresses are allowed. */
 export function fetchThrough(resolver: Resolver): Fetch {
   return async (url, request, onCancel = () => {}) => {
-    const { target, authority, path } = partsOf(new URL(url));
+    const { target, authority, path } = partsOf(new URL(url), request.root);
     const settings = { connectTimeout: request.timeoutMs, idleTimeout: 0, maxIdle: 0, keepAliveDelay: 0 };
     const pool = new Pool(target, settings, resolver, { onConnected() {} });
     try {
       const endpoint = new Endpoint(authority, pool, 1);
-      const { body = new Uint8Array(), ...others } = request;
+      const { body = new Uint8Array(), root: _used, ...others } = request;
       return await callUpstream(
         new SingleEndpoint(endpoint),
         { ...others, authority, path, body, headDecides: NEEDS_BODY },
@@ -45,7 +47,10 @@ export function fetchThrough(resolver: Resolver): Fetch {
   };
 }
 
-function partsOf({ protocol, hostname, port, host, pathname, search, username, password }: URL): {
+function partsOf(
+  { protocol, hostname, port, host, pathname, search, username, password }: URL,
+  root: string | undefined,
+): {
   readonly target: PoolTarget;
   readonly authority: string;
   readonly path: string;
@@ -59,7 +64,7 @@ function partsOf({ protocol, hostname, port, host, pathname, search, username, p
     host: hostname.replace(/^\[|\]$/g, ""),
     port: Number(port || (secure ? 443 : 80)),
     version: "HTTP/1.1",
-    ...(secure && { tls: { insecure: false, insecureHost: false } }),
+    ...(secure && { tls: { root, insecure: false, insecureHost: false } }),
   } as const;
   return { target, authority: host, path: pathname + search };
 }

@@ -4,7 +4,7 @@ import { existsSync, mkdirSync, readFileSync } from "node:fs";
 import { homedir } from "node:os";
 import { resolve } from "node:path";
 import { appRoot } from "../../../src/base/app-root.ts";
-import { CONTROLLER_NAMESPACE, must } from "./tools.ts";
+import { CONTROLLER_NAMESPACE, must, run } from "./tools.ts";
 
 /** Set in the process that runs where the cluster's addresses exist. */
 const INSIDE = "TRACEGATE_E2E_INSIDE";
@@ -20,6 +20,8 @@ const SMALL_PROXIES = JSON.stringify({
     },
   },
 });
+/** The Gateway that serves Ingresses, which the test about them makes. */
+export const INGRESS_GATEWAY = { namespace: "e2e-ingress", name: "web" };
 const HELM_MODULE = "helm.sh/helm/v4/cmd/helm@v4.3.0";
 
 /** The folder with the scripts of the test cluster; undefined: the cluster of KUBECONFIG is used. */
@@ -36,6 +38,8 @@ export interface ClusterProcesses {
   readonly killApiServer: () => () => Promise<string>;
   /** Stops the node's reports, or the controller manager, until the result is called. Pods run on. */
   readonly pause: (name: "kubelet" | "kcm") => () => void;
+  /** Stops the process of a container, as if its node hung, until the result is called. `container`: `containerd://…`. */
+  readonly freeze: (container: string) => Promise<() => Promise<void>>;
 }
 
 /** undefined in other clusters. */
@@ -54,6 +58,17 @@ export function clusterProcesses(): ClusterProcesses | undefined {
       send("SIGSTOP", name);
       return () => send("SIGCONT", name);
     },
+    freeze: async (container) => {
+      const signal = async (name: string): Promise<void> => {
+        const id = container.replace("containerd://", "");
+        await must("ctr", [
+          ...["-a", `${home}/run/containerd.sock`, "-n", "k8s.io"],
+          ...["tasks", "kill", "--signal", name, id],
+        ]);
+      };
+      await signal("SIGSTOP");
+      return () => signal("SIGCONT");
+    },
   };
 }
 
@@ -61,9 +76,9 @@ export function clusterProcesses(): ClusterProcesses | undefined {
  * Runs `prepare` and then this script again where the addresses of the cluster can be reached, and exits with its exit code.
  * Returns at once in that second process.
  */
-export async function reexecInside(script: string, prepare: () => void): Promise<void> {
+export async function reexecInside(script: string, prepare: () => Promise<void>): Promise<void> {
   if (process.env[INSIDE] !== undefined) return;
-  prepare();
+  await prepare();
   const scripts = clusterScripts();
   const node = [process.execPath, script, ...process.argv.slice(2)];
   const [command = "", ...args] = scripts === undefined ? node : [`${scripts}/in`, ...node];
@@ -74,63 +89,114 @@ export async function reexecInside(script: string, prepare: () => void): Promise
 }
 
 /** Makes the cluster ready: started, with the image of this checkout and the chart installed. */
-export function prepareCluster({ image, install }: { readonly image: boolean; readonly install: boolean }): void {
+export async function prepareCluster({
+  image,
+  install,
+}: {
+  readonly image: boolean;
+  readonly install: boolean;
+}): Promise<void> {
   const scripts = clusterScripts();
   const cache = `${homedir()}/.cache/tracegate-e2e`;
   mkdirSync(cache, { recursive: true });
   if (scripts !== undefined) {
-    step("starting the cluster", `${scripts}/up`, []);
-    if (image) {
-      const archive = `${cache}/tracegate.tar`;
-      step("building the image", `${scripts}/build-image`, [LOCAL_IMAGE, archive, "-f", "install/Dockerfile", "."]);
-      step("loading the image", `${scripts}/load`, [archive]);
-    }
+    await step("starting the cluster", `${scripts}/up`, []);
+    if (image) await loadImage(appRoot, LOCAL_IMAGE);
   }
   if (install) {
-    const helm = helmBinary(cache);
-    const inside = (...command: readonly string[]): readonly [string, readonly string[]] =>
-      scripts === undefined ? [command[0] ?? "", command.slice(1)] : [`${scripts}/in`, command];
-    step(
-      "applying the CRDs",
-      ...inside("kubectl", "apply", "--server-side", "--force-conflicts", "-f", "install/crds"),
-    );
-    const [registry, repository, tag] = imageParts(scripts === undefined ? process.env.TRACEGATE_IMAGE : LOCAL_IMAGE);
-    const values = [`image.registry=${registry}`, `image.repository=${repository}`, `image.tag=${tag}`];
-    step(
-      "installing the chart",
-      ...inside(
-        helm,
-        ...["upgrade", "--install", "tracegate", "install/helm/tracegate", "--namespace", CONTROLLER_NAMESPACE],
-        ...["--create-namespace", "--skip-crds", "--wait", "--timeout", "180s"],
-        ...values.flatMap((value) => ["--set-string", value]),
-      ),
-    );
+    await installChart({
+      folder: appRoot,
+      image: scripts === undefined ? process.env.TRACEGATE_IMAGE : LOCAL_IMAGE,
+      values: [
+        "ingress.enabled=true",
+        `ingress.gateway.namespace=${INGRESS_GATEWAY.namespace}`,
+        `ingress.gateway.name=${INGRESS_GATEWAY.name}`,
+      ],
+    });
     // The image has the same name as before, so a new one needs new pods.
     if (image) {
       const rollout = ["kubectl", "-n", CONTROLLER_NAMESPACE, "rollout"];
-      step("restarting the controller", ...inside(...rollout, "restart", "deployment/tracegate"));
-      step("waiting for the controller", ...inside(...rollout, "status", "deployment/tracegate", "--timeout=180s"));
+      await step("restarting the controller", ...inside(...rollout, "restart", "deployment/tracegate"));
+      await step(
+        "waiting for the controller",
+        ...inside(...rollout, "status", "deployment/tracegate", "--timeout=180s"),
+      );
     }
-    // The suites run dozens of Gateways on one node, which has no room for what each requests by default.
-    step(
-      "waiting for the class",
-      ...inside("kubectl", "wait", "--for=create", "gatewayclass/tracegate", "--timeout=60s"),
-    );
-    step("applying small requests", ...inside("kubectl", "apply", "-f", "test/cluster/lib/small-proxies.yaml"));
-    step(
-      "referring to them",
-      ...inside("kubectl", "patch", "gatewayclass", "tracegate", "--type=merge", "--patch", SMALL_PROXIES),
-    );
+    await requestLittle();
   }
 }
 
-function step(what: string, command: string, args: readonly string[]): void {
+/** A command where the addresses of the cluster can be reached. */
+function inside(...command: readonly string[]): readonly [string, readonly string[]] {
+  const scripts = clusterScripts();
+  return scripts === undefined || process.env[INSIDE] !== undefined
+    ? [command[0] ?? "", command.slice(1)]
+    : [`${scripts}/in`, command];
+}
+
+/** Installs or upgrades: the CRDs and the chart of a checkout, with further values. */
+export async function installChart({
+  folder,
+  image,
+  values = [],
+}: {
+  readonly folder: string;
+  readonly image: string | undefined;
+  readonly values?: readonly string[];
+}): Promise<void> {
+  const helm = helmBinary(`${homedir()}/.cache/tracegate-e2e`);
+  const crds = `${folder}/install/crds`;
+  await step("applying the CRDs", ...inside("kubectl", "apply", "--server-side", "--force-conflicts", "-f", crds));
+  const [registry, repository, tag] = imageParts(image);
+  const names = [`image.registry=${registry}`, `image.repository=${repository}`, `image.tag=${tag}`];
+  await step(
+    "installing the chart",
+    ...inside(
+      helm,
+      ...["upgrade", "--install", "tracegate", `${folder}/install/helm/tracegate`, "--namespace", CONTROLLER_NAMESPACE],
+      ...["--create-namespace", "--skip-crds", "--wait", "--timeout", "180s"],
+      ...names.flatMap((value) => ["--set-string", value]),
+      ...values.flatMap((value) => ["--set", value]),
+    ),
+  );
+}
+
+/** The suites run dozens of Gateways on one node, which has no room for what each requests by default. */
+export async function requestLittle(): Promise<void> {
+  await step(
+    "waiting for the class",
+    ...inside("kubectl", "wait", "--for=create", "gatewayclass/tracegate", "--timeout=60s"),
+  );
+  await step("applying small requests", ...inside("kubectl", "apply", "-f", "test/cluster/lib/small-proxies.yaml"));
+  await step(
+    "referring to them",
+    ...inside("kubectl", "patch", "gatewayclass", "tracegate", "--type=merge", "--patch", SMALL_PROXIES),
+  );
+}
+
+/** Builds the image of a checkout and puts it on the node of the test cluster. */
+export async function loadImage(folder: string, name: string): Promise<void> {
+  const scripts = clusterScripts();
+  if (scripts === undefined) throw new Error("images are built for the test cluster only; unset KUBECONFIG");
+  const archive = `${homedir()}/.cache/tracegate-e2e/${name.replace(/[/:]/g, "-")}.tar`;
+  await step("building the image", `${scripts}/build-image`, [
+    name,
+    archive,
+    "-f",
+    `${folder}/install/Dockerfile`,
+    folder,
+  ]);
+  await step("loading the image", `${scripts}/load`, [archive]);
+}
+
+/** Does not block: a test may send requests meanwhile. */
+async function step(what: string, command: string, args: readonly string[]): Promise<void> {
   const startedAt = performance.now();
   process.stdout.write(`${what} … `);
-  const { status, stdout, stderr, error } = spawnSync(command, args, { cwd: appRoot, encoding: "utf8" });
-  if (error !== undefined || status !== 0) {
+  const { code, stdout, stderr } = await run(command, args, { cwd: appRoot });
+  if (code !== 0) {
     process.stdout.write("failed\n");
-    throw new Error(`${command} ${args.join(" ")}: ${error?.message ?? `exit code ${status}`}\n${stdout}${stderr}`);
+    throw new Error(`${command} ${args.join(" ")}: exit code ${code}\n${stdout}${stderr}`);
   }
   process.stdout.write(`${((performance.now() - startedAt) / 1000).toFixed(1)} s\n`);
 }

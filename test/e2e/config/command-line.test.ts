@@ -129,14 +129,12 @@ ${bad}:3:5: error: binds[0].listners: unknown field; did you mean "listeners"?
     await writeFile(binary, Buffer.from([0x89, 0x50, 0xff, 0xfe, 0x00]));
     const outcomes = await Promise.all([
       run(["check", "-f", join(folder, "nowhere.yaml")]),
-      run(["check", "-f", folder]),
       run(["check", "-f", binary]),
       run(["-f", join(folder, "nowhere.yaml")]),
     ]);
     for (const { code } of outcomes) assert.equal(code, 1);
-    const [absent, directory, bytes, started] = outcomes;
+    const [absent, bytes, started] = outcomes;
     assert.match(absent?.out ?? "", /nowhere\.yaml: error: cannot read the file: it does not exist/);
-    assert.match(directory?.out ?? "", /error: cannot read the file: it is a folder/);
     assert.match(bytes?.out ?? "", /error: cannot read the file: it is not UTF-8 text/);
     assert.match(started?.err ?? "", /cannot read the file: it does not exist/);
   });

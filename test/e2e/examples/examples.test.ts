@@ -21,10 +21,12 @@ const FOLDER = `${appRoot}/examples`;
 const OK = 1;
 /** Not run here: the default configuration, examples with two ports or without HTTP, and those whose servers other tests start. */
 const KNOWN_SILENT = [
+  "acme.yaml",
   "addresses.yaml",
   "default.yaml",
   "gateways.yaml",
   "opentelemetry.yaml",
+  "recipes/acme.yaml",
   "recipes/grpc.yaml",
   "recipes/mtls.yaml",
   "recipes/tls-passthrough.yaml",
@@ -47,7 +49,8 @@ const echo = await startEcho(0);
 after(() => echo.close());
 
 const names = readdirSync(FOLDER, { recursive: true, encoding: "utf8" }).filter(
-  (each) => each.endsWith(".yaml") && !each.startsWith("cases/"),
+  // test/e2e/config/several-files.test.ts runs the folder conf.d.
+  (each) => each.endsWith(".yaml") && !/^(?:cases|conf\.d)\//.test(each),
 );
 const texts = new Map(names.sort().map((name) => [name, readFileSync(`${FOLDER}/${name}`, "utf8")]));
 const environments = [...texts.values()].flatMap((text) => [...text.matchAll(ENV)]);

@@ -62,6 +62,29 @@ describe("HTTPRoutes", () => {
     assert.equal((await proxy.get("/default", { host: "other.test" })).status, 404);
   });
 
+  test("the endpoints of a ServiceImport, in several clusters", async () => {
+    const imported = (slices: string) => `
+---
+kind: ServiceImport
+metadata: { name: far }
+spec: { type: ClusterSetIP, ports: [{ name: http, port: 80, protocol: TCP }] }
+${slices}`;
+    const endpoints = (cluster: string, port: number) => `
+---
+kind: EndpointSlice
+metadata: { name: far-${cluster}, labels: { multicluster.kubernetes.io/service-name: far } }
+addressType: IPv4
+ports: [{ name: http, port: ${port}, protocol: TCP }]
+endpoints: [{ addresses: [127.0.0.1] }]
+`;
+    const rules = `
+    - backendRefs: [{ group: multicluster.x-k8s.io, kind: ServiceImport, name: far, port: 80 }]`;
+    await using proxy = await OneProxy.start(imported(endpoints("east", one)) + route("all", EARLY, rules));
+    assert.equal((await proxy.get("/")).body, "one /");
+    await proxy.apply(endpoints("east", two));
+    assert.equal((await proxy.get("/")).body, "two /");
+  });
+
   test("TracegatePolicies as filters of rules and backends", async () => {
     const filter = (name: string) =>
       `{ type: ExtensionRef, extensionRef: { group: tracegate.dev, kind: TracegatePolicy, name: ${name} } }`;

@@ -1,12 +1,16 @@
 /** The gateway as a unit of systemd: what it sends to the socket of sd_notify, by the real `systemd-notify`. */
 import assert from "node:assert/strict";
 import { type ChildProcess, execFile, spawn } from "node:child_process";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { once } from "node:events";
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 import { promisify } from "node:util";
+import { freePorts } from "../../helpers/free-ports.ts";
 import { TestGateway } from "../../helpers/gateway.ts";
+import { TRACEGATE } from "../../helpers/programs.ts";
+import { takeOver } from "../../helpers/take-over.ts";
 
 const run = promisify(execFile);
 const missing = await Promise.all([run("systemd-notify", ["--version"]), run("python3", ["--version"])]).then(
@@ -110,5 +114,76 @@ test("systemd is notified when the gateway is ready, is alive, reloads, rejects 
     assert.deepEqual(socket.messages[7], ["STOPPING=1", "STATUS=Draining"]);
   } finally {
     await gateway.stop();
+  }
+});
+
+test("a process that takes over becomes the main one of the unit, and the former one says no more", {
+  skip: missing,
+}, async () => {
+  using socket = new NotifySocket();
+  await socket.bound();
+  const runtime = mkdtempSync(join(tmpdir(), "tracegate-runtime-"));
+  const gateway = await TestGateway.start(config("127.0.0.1:9"), {
+    env: { NOTIFY_SOCKET: socket.path, RUNTIME_DIRECTORY: runtime, WATCHDOG_USEC: "200000" },
+  });
+  let serves: number | undefined;
+  try {
+    await socket.until(() => existsSync(join(runtime, `${gateway.process.pid}.sock`)), "the socket for take-overs");
+    const outcome = await takeOver(gateway, { RUNTIME_DIRECTORY: runtime });
+    assert.ok("serves" in outcome, JSON.stringify(outcome));
+    serves = outcome.serves;
+    await socket.until(() => gateway.process.exitCode !== null, "the end of the former one");
+    const { watched } = socket;
+    await socket.until(() => socket.watched > watched + 2, "signs of life of the new one");
+    assert.deepEqual(socket.messages, [
+      ["READY=1", "STATUS=Serving"],
+      ["READY=1", "STATUS=Serving", `MAINPID=${serves}`],
+    ]);
+  } finally {
+    if (serves !== undefined) process.kill(serves, "SIGKILL");
+    await gateway.stop();
+    rmSync(runtime, { recursive: true });
+  }
+});
+
+const noActivation = await run("systemd-socket-activate", ["--version"]).then(
+  () => false,
+  () => "no systemd-socket-activate here",
+);
+
+test("sockets of systemd serve the binds and servers with their addresses, and their files stay", {
+  skip: noActivation,
+}, async () => {
+  const folder = mkdtempSync(join(tmpdir(), "tracegate-activated-"));
+  const socketPath = join(folder, "app.sock");
+  const [port = 0, admin = 0] = await freePorts(2);
+  const routes = [{ policies: { directResponse: { status: 200, body: "activated" } } }];
+  const file = join(folder, "gateway.yaml");
+  writeFileSync(
+    file,
+    JSON.stringify({
+      config: { adminAddr: `127.0.0.1:${admin}`, statsAddr: "off", readinessAddr: "off", workerThreads: 2 },
+      binds: [{ port, address: ["127.0.0.1", `unix:${socketPath}`], listeners: [{ routes }] }],
+    }),
+  );
+  const listen = [`127.0.0.1:${port}`, `127.0.0.1:${admin}`, socketPath].flatMap((each) => ["-l", each]);
+  const child = spawn("systemd-socket-activate", [...listen, TRACEGATE, "-f", file], {
+    stdio: "ignore",
+    env: { ...process.env, RUNTIME_DIRECTORY: folder },
+  });
+  try {
+    // The first connection starts the gateway, and waits for it.
+    while (!existsSync(socketPath)) await new Promise((resolve) => setTimeout(resolve, 10));
+    const text = await (await fetch(`http://127.0.0.1:${port}/`)).text();
+    assert.equal(text, "activated");
+    assert.equal((await fetch(`http://127.0.0.1:${admin}/overview`)).status, 200);
+    const { stdout } = await run("curl", ["-s", "--unix-socket", socketPath, "http://localhost/"]);
+    assert.equal(stdout, "activated");
+    child.kill("SIGTERM");
+    await once(child, "exit");
+    assert.ok(existsSync(socketPath), "systemd goes on listening on it");
+  } finally {
+    child.kill("SIGKILL");
+    rmSync(folder, { recursive: true });
   }
 });

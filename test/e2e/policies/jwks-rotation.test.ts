@@ -61,8 +61,7 @@ class QuickGateway implements AsyncDisposable {
       env,
       () => ({ output, sink: new LogSink(() => "") }),
       () => {},
-      new ResourceStore(ANYWHERE, timing),
-      new WorkerThreads(0, WORKER_MODULE),
+      { resources: new ResourceStore(ANYWHERE, timing), threads: new WorkerThreads(0, WORKER_MODULE) },
     );
   }
 

@@ -188,6 +188,7 @@ const ADMIN: Readonly<Record<string, Output | Exempt>> = {
     return (await Promise.all(all)).join("\n");
   },
   "/backends": (seen) => read(seen, "/backends"),
+  "/certificates": (seen) => read(seen, "/certificates"),
   "/backends/": async (seen) => {
     const { backends } = JSON.parse(await read(seen, "/backends")) as { backends: { shown: { key: string }[] } };
     const all = backends.shown.map(({ key }) => read(seen, `/backends/${encodeURIComponent(key)}`));
@@ -244,6 +245,7 @@ const COMMANDS: Readonly<Record<string, Output | Exempt>> = {
   },
   backends: async (seen) =>
     (await tgctl(seen, ["proxy", "backends"])) + (await tgctl(seen, ["proxy", "backends", "-o", "json"])),
+  certs: (seen) => tgctl(seen, ["proxy", "certs"]),
   config: async (seen) =>
     (await tgctl(seen, ["proxy", "config", "all"])) + (await tgctl(seen, ["proxy", "config", "all", "-o", "json"])),
   log: (seen) => tgctl(seen, ["proxy", "log"]),

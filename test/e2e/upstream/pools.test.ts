@@ -1,6 +1,6 @@
 /** Pools: the endpoints that are written at a backend (docs/load-balancing.md). */
 import assert from "node:assert/strict";
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
@@ -8,6 +8,7 @@ import { AdminClient } from "../../../src/admin/client/client.ts";
 import { TestGateway } from "../../helpers/gateway.ts";
 import { LocalGateway } from "../../helpers/local-gateway.ts";
 import { closedPort, RawPeer, RawUpstream, reply, statusOf } from "../../helpers/raw-peer.ts";
+import { until } from "../../helpers/until.ts";
 
 const GET = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
 const NEVER = "1h";
@@ -58,6 +59,32 @@ test("a backup gets requests only while no other endpoint takes any", async () =
   assert.deepEqual(new Set(await bodies(gateway, 20)), new Set(["first"]));
   await gateway.reconfigure(config([backup, at(dead)]));
   assert.deepEqual(new Set(await bodies(gateway, 5)), new Set(["spare"]));
+});
+
+test("endpoints in a file: a change is picked up, and while the file is wrong, the former ones stay in use", async (t) => {
+  await using a = await answering("a");
+  await using b = await answering("b");
+  const folder = mkdtempSync(join(tmpdir(), "tracegate-endpoints-"));
+  t.after(() => rmSync(folder, { recursive: true }));
+  const file = join(folder, "servers.json");
+  const write = (text: string): void => writeFileSync(file, text);
+  write(JSON.stringify([at(a.port)]));
+  await using gateway = await TestGateway.start(routed({ name: "app", endpoints: { file } }));
+  const admin = new AdminClient(gateway.url("admin"));
+  const body = async (): Promise<string> => (await RawPeer.ask(gateway.port(), GET)).body;
+  const problem = async (): Promise<string> => (await admin.configStatus()).lastError?.message ?? "";
+  assert.equal(await body(), "a");
+  write(`- host: 127.0.0.1:${b.port}\n  wait: 3\n`);
+  await until(async () => /servers\.json:2:3: \[0\]\.wait: unknown field/.test(await problem()));
+  assert.equal(await body(), "a");
+  write("[]");
+  await until(async () => /servers\.json:1:1: must not be empty/.test(await problem()));
+  write(`- host: 127.0.0.1:${a.port}\n- host: 127.0.0.1:${a.port}\n`);
+  await until(async () => /servers\.json:2:9: \[1\]\.host: duplicate endpoint/.test(await problem()));
+  assert.equal(await body(), "a");
+  write(`- host: 127.0.0.1:${b.port}\n  weight: 3\n`);
+  await until(async () => (await body()) === "b");
+  assert.equal(await problem(), "");
 });
 
 test("a reload changes the endpoints of a named pool under the routes that use it, and callouts use it too", async () => {

@@ -18,6 +18,7 @@ export class TestAdmin {
         { type: "socket", host: "127.0.0.1", port: 0 },
         this.plane.log,
         unguarded(),
+        undefined,
         hosts,
       );
     });

@@ -72,6 +72,10 @@ export class TestPlane implements AdminPlane {
     return Promise.resolve({ key, endpoints: 0, probes: [] });
   }
 
+  certificates(): { certificates: [] } {
+    return { certificates: [] };
+  }
+
   overview(): Overview {
     return {
       version: this.version,

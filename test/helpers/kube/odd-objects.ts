@@ -40,9 +40,19 @@ function few<T>(each: fc.Arbitrary<T>, maxLength = 3): fc.Arbitrary<T[]> {
 
 const reference = some(
   {
-    group: fc.constantFrom("", "core", GATEWAY_API, "tracegate.dev", "example.com"),
+    group: fc.constantFrom("", "core", GATEWAY_API, "tracegate.dev", "multicluster.x-k8s.io", "example.com"),
     kind: fc.constantFrom(
-      ...["Service", "Secret", "ConfigMap", "TracegateBackend", "Gateway", "ListenerSet", "HTTPRoute", "Nothing"],
+      ...[
+        "Service",
+        "Secret",
+        "ConfigMap",
+        "ServiceImport",
+        "TracegateBackend",
+        "Gateway",
+        "ListenerSet",
+        "HTTPRoute",
+        "Nothing",
+      ],
     ),
     namespace,
     name,

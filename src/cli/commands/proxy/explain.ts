@@ -33,10 +33,12 @@ export const explain = defineCommand({
     ...TARGET_OPTIONS,
     ...EXPLAIN_OPTIONS,
     config: {
-      type: "text",
+      type: "list",
+      whole: true,
       value: "file",
       completes: "file",
-      summary: "Explain with this configuration in place of the one in effect; it cannot name files or variables",
+      summary:
+        "Explain with this configuration, a file or folder, in place of the one in effect; may be given several times; it cannot name files or variables",
     },
   },
   examples: [
@@ -52,7 +54,7 @@ export const explain = defineCommand({
     const { config } = options;
     const json = context.json || options.output === "json";
     if (!areRequest(rest)) {
-      if (config !== undefined) throw usage("--config is for a request after --");
+      if (config.length > 0) throw usage("--config is for a request after --");
       const { id, resource } = recordedWords(words);
       return await explainRecorded(
         recordedQuestionOf(id, rest, options),
@@ -62,10 +64,12 @@ export const explain = defineCommand({
       );
     }
     if (words.length > 1) throw usage("with a request after --, only the resource goes before it", words[0]);
-    const given = config === undefined ? undefined : readConfig(config);
+    const given = config.length === 0 ? [] : readConfig(config);
+    const [first, ...others] = given;
     const question = {
       ...questionOf(rest, options),
-      ...(given !== undefined && { config: given.text, configName: given.name }),
+      ...(first !== undefined &&
+        (others.length > 0 ? { config: given } : { config: first.text, configName: first.name })),
     };
     await using proxies = await openProxies(invocation, context);
     const proxy = await proxies.first();

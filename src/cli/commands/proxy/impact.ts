@@ -24,10 +24,11 @@ export const impact = defineCommand({
   options: {
     ...TARGET_OPTIONS,
     config: {
-      type: "text",
+      type: "list",
+      whole: true,
       value: "file",
       completes: "file",
-      summary: "The new configuration; it cannot name files or variables",
+      summary: "The new configuration, a file or folder, may be given several times; it cannot name files or variables",
     },
     filename: {
       type: "list",
@@ -53,7 +54,7 @@ export const impact = defineCommand({
   ],
   async run(invocation, context) {
     const { config, filename, last, "fail-on": failOn, output } = invocation.options;
-    if ((config === undefined) === (filename.length === 0))
+    if ((config.length === 0) === (filename.length === 0))
       throw usage(
         "impact needs either a new configuration or changed objects",
         "tgctl impact --config FILE, or -f FILE in a cluster",
@@ -62,13 +63,13 @@ export const impact = defineCommand({
     if (unknown !== undefined) throw usage(`--fail-on ${unknown}: no such change`, `one of ${FAIL_ON.join(", ")}`);
     await using proxies = await openProxies(invocation, context);
     let objects: KeptPreview | undefined;
-    if (config === undefined) {
+    if (config.length === 0) {
       if (!proxies.inCluster) throw usage("-f names objects of a cluster", "tgctl impact gateway/NAME -f FILE");
       // Loads the Kubernetes client.
       const { keepPreview } = await import("../../cluster/preview.ts");
       objects = await keepPreview(filename, invocation, context);
     }
-    const after = objects === undefined ? readConfig(config ?? "") : { preview: objects.id };
+    const after = objects === undefined ? { texts: readConfig(config) } : { preview: objects.id };
     const outcomes = await proxies.each((proxy) =>
       adminResult(proxy, proxy.client.impact(after, { last, signal: context.signal }), badChange),
     );

@@ -1,6 +1,7 @@
 import type { Group } from "../../runner/define-command.ts";
 import type { TraceView } from "../../trace/view.ts";
 import { backends } from "./backends.ts";
+import { certs } from "./certs.ts";
 import { configAll, configBackends, configListeners, configPolicies, configRoutes } from "./config.ts";
 import { evaluate } from "./eval.ts";
 import { explain } from "./explain.ts";
@@ -40,6 +41,7 @@ export const proxyGroup = (loadTraceView: () => Promise<TraceView>): Group => ({
     status,
     routes,
     backends,
+    certs,
     config,
     log,
     profile,

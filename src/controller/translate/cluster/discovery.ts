@@ -3,7 +3,7 @@
  * by its key, so a pod that comes or goes changes what is here and no route.
  */
 import { nameOfKey } from "../../../base/object-key.ts";
-import type { EndpointSlice, Service as KubeService, ServicePort } from "../../../kube/objects.ts";
+import type { EndpointSlice, Service as KubeService, ServiceImport, ServicePort } from "../../../kube/objects.ts";
 import type { LoadBalancer, Preference, Service, Workload } from "../../../upstream/discovery/discovery.ts";
 import { defineIndex, defineQuery, type Read } from "../../graph/graph.ts";
 
@@ -16,6 +16,9 @@ interface ServiceAddresses {
 /** Domain of the cluster's DNS, which is part of the names of services. */
 const CLUSTER_DOMAIN = "svc.cluster.local";
 
+/** The same of ServiceImports, in which each Service of that name and namespace in a set of clusters takes part. */
+const CLUSTERSET_DOMAIN = "svc.clusterset.local";
+
 /** Of workloads, where dumps show it. */
 export const CLUSTER_ID = "Kubernetes";
 
@@ -27,6 +30,11 @@ export function uidOfPod(namespace: string, name: string): string {
 /** The key by which targets refer to a Service: `<namespace>/<name>.<namespace>.svc.cluster.local`. */
 export function keyOfService(namespace: string, name: string): string {
   return `${namespace}/${name}.${namespace}.${CLUSTER_DOMAIN}`;
+}
+
+/** The key by which targets refer to a ServiceImport. */
+export function keyOfImport(namespace: string, name: string): string {
+  return `${namespace}/${name}.${namespace}.${CLUSTERSET_DOMAIN}`;
 }
 
 /**
@@ -45,12 +53,19 @@ const SLICES = defineIndex("EndpointSlice", ({ metadata: { namespace, labels } }
   return service === undefined ? [] : [`${namespace}/${service}`];
 });
 
+/** EndpointSlices by `<namespace>/<name>` of their ServiceImport. */
+const IMPORTED_SLICES = defineIndex("EndpointSlice", ({ metadata: { namespace, labels } }) => {
+  const service = labels?.["multicluster.kubernetes.io/service-name"];
+  return service === undefined ? [] : [`${namespace}/${service}`];
+});
+
 /**
  * The service and workloads of a service key; undefined if there is no such Service. A port of a service has one target port for
  * each slice, so named target ports may differ between pods.
  */
 export const serviceAddresses = defineQuery<ServiceAddresses | undefined>("serviceAddresses", (read, key) => {
   const { namespace, name: hostname } = nameOfKey(key);
+  if (hostname.endsWith(`.${CLUSTERSET_DOMAIN}`)) return importedAddresses(read, key);
   const label = hostname.slice(0, -`.${namespace}.${CLUSTER_DOMAIN}`.length);
   const name = label.startsWith(UDP) ? label.slice(UDP.length) : label;
   const service = read.get("Service", `${namespace}/${name}`);
@@ -62,6 +77,38 @@ export const serviceAddresses = defineQuery<ServiceAddresses | undefined>("servi
     workloads: workloadsOf(read, key, service, ports, slices),
   };
 });
+
+function importedAddresses(read: Read, key: string): ServiceAddresses | undefined {
+  const { namespace, name: hostname } = nameOfKey(key);
+  const name = hostname.slice(0, -`.${namespace}.${CLUSTERSET_DOMAIN}`.length);
+  const imported = read.get("ServiceImport", `${namespace}/${name}`);
+  if (imported === undefined) return undefined;
+  const service = serviceOfImport(imported);
+  const slices = read.find(IMPORTED_SLICES, `${namespace}/${name}`).map(withoutPods);
+  const ports = portsOf(service, false);
+  return {
+    service: translateService(service, hostname, ports, slices),
+    workloads: workloadsOf(read, key, service, ports, slices),
+  };
+}
+
+/** A ServiceImport as a Service, whose fields it has. */
+export function serviceOfImport({
+  apiVersion,
+  metadata,
+  spec: { ports = [], ips = [] } = {},
+}: ServiceImport): KubeService {
+  return { apiVersion, kind: "Service", metadata, spec: { ports, clusterIPs: ips } };
+}
+
+/** Pods and nodes of other clusters may have the names of those of this one. */
+function withoutPods({ endpoints, ...slice }: EndpointSlice): EndpointSlice {
+  return {
+    ...slice,
+    // The API server sends null for an empty list.
+    endpoints: (endpoints ?? []).map(({ targetRef: _pod, nodeName: _node, ...endpoint }) => endpoint),
+  };
+}
 
 /**
  * The workloads of several services by uid: a pod that serves two of them is one workload of both. Workloads of a single service

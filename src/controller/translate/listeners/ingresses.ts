@@ -3,6 +3,7 @@
  * ours names the Gateway in `spec.parameters`. An Ingress has the rights of an HTTPRoute and a ListenerSet there: `allowedRoutes` of
  * the Gateway's listeners admit its rules, `allowedListeners` its certificates.
  */
+
 import { keyOfObject } from "../../../kube/keys.ts";
 import { GATEWAY_GROUP, type Gateway, type Ingress } from "../../../kube/objects.ts";
 import { defineQuery, type Read } from "../../graph/graph.ts";

@@ -84,11 +84,11 @@ interface Sectioned {
   readonly ports?: readonly { readonly name?: string; readonly port: number }[];
 }
 
-/** Sections of Services are port numbers, as backendRefs have them. */
+/** Sections of Services and ServiceImports are port numbers, as backendRefs have them. */
 function inSection(object: KubeObject, place: TargetRef, section: string): ResolvedTarget {
   const { listeners, rules, ports } = (object as unknown as { readonly spec?: Sectioned }).spec ?? {};
   const what = `${place.kind} ${place.namespace}/${place.name}`;
-  if (place.kind === "Service") {
+  if (place.kind === "Service" || place.kind === "ServiceImport") {
     const port = ports?.find((each) => each.name === section || String(each.port) === section)?.port;
     return port === undefined
       ? { ...place, section, problem: `${what} has no port ${section}` }

@@ -5,7 +5,8 @@
 import { nameOfKey } from "../../../base/object-key.ts";
 import { formatPath, type Path } from "../../../base/paths.ts";
 import type { PathMatch, ValueMatch } from "../../../ir/ir.ts";
-import type { BackendReference, Ingress, IngressBackend, IngressPath } from "../../../kube/objects.ts";
+import type { IngressBackend, IngressPath } from "../../../kube/ingress.ts";
+import type { BackendReference, Ingress } from "../../../kube/objects.ts";
 import { NO_LEVEL } from "../../../policies/merge.ts";
 import { defineQuery, type Read } from "../../graph/graph.ts";
 import { invalid, resolveBackend } from "../backends/backend-refs.ts";

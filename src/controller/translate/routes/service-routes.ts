@@ -11,13 +11,13 @@ import type {
   TlsRoute,
   UdpRoute,
 } from "../../../kube/objects.ts";
-import { TRACEGATE_GROUP } from "../../../kube/objects.ts";
+import { MULTICLUSTER_GROUP, TRACEGATE_GROUP } from "../../../kube/objects.ts";
 import { defineIndex, defineQuery, type Index } from "../../graph/graph.ts";
 import { ROUTE_KINDS, type RouteKind } from "../model/model.ts";
 import { referenceOf } from "./ingress-rules.ts";
 import { routeModel } from "./routes.ts";
 
-/** Routes by `<namespace>/<name>` of the Services, and by `TracegateBackend/<namespace>/<name>` of those that they refer to. */
+/** Routes by `<namespace>/<name>` of the Services, and by the `refKey` of ServiceImports and TracegateBackends. */
 const BY_SERVICE: { readonly [Kind in RouteKind]: Index<Kind> } = {
   HTTPRoute: defineIndex("HTTPRoute", ofHttp),
   GRPCRoute: defineIndex("GRPCRoute", ofHttp),
@@ -58,7 +58,10 @@ function servicesOf(owner: string, refs: readonly BackendReference[]): readonly 
   const services = refs.flatMap(({ group = "", kind = "Service", namespace = owner, name }) => {
     const key = objectKey({ namespace, name });
     if (group === "" && kind === "Service") return key;
-    return group === TRACEGATE_GROUP && kind === "TracegateBackend" ? refKey({ kind, namespace, name }) : [];
+    const isFiled =
+      (group === TRACEGATE_GROUP && kind === "TracegateBackend") ||
+      (group === MULTICLUSTER_GROUP && kind === "ServiceImport");
+    return isFiled ? refKey({ kind, namespace, name }) : [];
   });
   return [...new Set(services)];
 }

@@ -2,6 +2,7 @@
 
 import type { Locate } from "../base/origin.ts";
 import { loadConfig, locating } from "../config/load.ts";
+import type { NamedText } from "../config/parse/config-files.ts";
 import { InputReader } from "../config/parse/inputs.ts";
 import { type PackedIr, packIr } from "../ir/packed-ir.ts";
 import { COOKIE_SECRET } from "../policies/oidc/cookie-key.ts";
@@ -25,19 +26,18 @@ class NoFiles extends InputReader {
 const ENV = { [COOKIE_SECRET]: "0".repeat(64) };
 
 /**
- * The configuration with its settings, and where its values are. `name`: how positions call it. `resources`: documents that the gateway
+ * The configuration with its settings, and where its values are. `resources`: documents that the gateway
  * has fetched; no others are. Throws BadConfiguration with every problem.
  */
-export function loadText(
-  text: string,
-  name: string | undefined,
+export function loadTexts(
+  texts: readonly NamedText[],
   resources: Resources,
 ): {
   readonly configuration: PackedIr;
   readonly settings: Pick<RehearsalSettings, "sensitiveHeaders" | "perRequest">;
   readonly locate: Locate;
 } {
-  const source = { kind: "text", text, ...(name !== undefined && { name }) } as const;
+  const source = { kind: "texts", texts } as const;
   const loaded = loadConfig(source, ENV, resources, new NoFiles());
   if (!loaded.ok) throw new BadConfiguration(formatDiagnostics(loaded.diagnostics).trimEnd());
   const { sensitiveHeaders, expressions } = loaded.config;

@@ -1,0 +1,111 @@
+import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, statSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { type TestContext, test } from "node:test";
+import { LogOutput } from "../base/log.ts";
+import { parseLogFilter } from "../base/log-filter.ts";
+import type { LogFileSettings } from "../telemetry/settings.ts";
+import { LogFile } from "./log-file.ts";
+
+/** A log in a folder of its own; time passes only by `check`. */
+function open(t: TestContext, settings: Partial<LogFileSettings> = {}, name = "access.log") {
+  t.mock.timers.reset();
+  t.mock.timers.enable({ apis: ["setInterval"] });
+  const folder = mkdtempSync(join(tmpdir(), "tracegate-log-file-"));
+  const path = join(folder, name);
+  const said: string[] = [];
+  const log = new LogOutput(parseLogFilter("info"), "text", (line) => said.push(line)).logger("gateway");
+  let lost = 0;
+  const all = { file: path, reopen: true, maxSize: undefined, keep: 2, ...settings };
+  const file = new LogFile(all, log, (lines) => {
+    lost += lines;
+  });
+  t.after(() => {
+    file.close();
+    rmSync(folder, { recursive: true });
+  });
+  return {
+    folder,
+    path,
+    file,
+    said,
+    lost: () => lost,
+    write: (text: string) => file.write(Buffer.from(`${text}\n`)),
+    read: (suffix = "") => readFileSync(path + suffix, "utf8"),
+    check: () => t.mock.timers.tick(1000),
+  };
+}
+
+test("a file that is moved or removed is made again, with mode 0640, by a look or by a signal", (t) => {
+  const log = open(t);
+  log.write("one");
+  assert.equal(statSync(log.path).mode & 0o777, 0o640 & ~process.umask());
+  renameSync(log.path, `${log.path}.old`);
+  log.write("two");
+  log.check();
+  log.write("three");
+  assert.deepEqual([log.read(".old"), log.read()], ["one\ntwo\n", "three\n"]);
+  rmSync(log.path);
+  log.file.reopen();
+  log.write("four");
+  assert.equal(log.read(), "four\n");
+  assert.deepEqual([log.lost(), log.said], [0, []]);
+});
+
+test("with reopen: false only the signal opens it again", (t) => {
+  const log = open(t, { reopen: false });
+  renameSync(log.path, `${log.path}.old`);
+  log.check();
+  log.write("one");
+  assert.ok(!existsSync(log.path));
+  log.file.reopen();
+  log.write("two");
+  assert.deepEqual([log.read(".old"), log.read()], ["one\n", "two\n"]);
+});
+
+test("rotation keeps the newest files, and none is larger than the limit", (t) => {
+  const log = open(t, { maxSize: 10 });
+  for (const word of ["a", "b", "c", "d", "e", "f", "g"]) log.write(word.repeat(4));
+  assert.deepEqual([log.read(), log.read(".1"), log.read(".2")], ["gggg\n", "eeee\nffff\n", "cccc\ndddd\n"]);
+  assert.ok(!existsSync(`${log.path}.3`));
+});
+
+test("rotation with keep: 0 leaves the open file alone, and one that cannot be rotated grows", (t) => {
+  const log = open(t, { maxSize: 10, keep: 0 });
+  for (const word of ["a", "b", "c"]) log.write(word.repeat(4));
+  assert.equal(log.read(), "cccc\n");
+  const stuck = open(t, { maxSize: 5, keep: 1 });
+  mkdirSync(`${stuck.path}.1`);
+  for (const word of ["a", "b", "c"]) stuck.write(word.repeat(4));
+  assert.equal(stuck.read(), "aaaa\nbbbb\ncccc\n");
+  assert.match(stuck.said.join(""), /^\S+\twarn\tgateway cannot rotate the access log .*access\.log\.1.*\n$/);
+  assert.equal(stuck.lost(), 0);
+});
+
+test("a missing folder is said once, lines are counted, and it is tried again", (t) => {
+  const log = open(t, {}, "logs/access.log");
+  log.write("one\ntwo");
+  log.check();
+  assert.equal(log.lost(), 2);
+  assert.match(log.said.join(""), /^\S+\terror\tgateway cannot write the access log; .*ENOENT.*\n$/);
+  mkdirSync(join(log.folder, "logs"));
+  log.check();
+  log.write("three");
+  assert.equal(log.read(), "three\n");
+  assert.match(log.said[1] ?? "", /the access log is written again .*dropped=2/);
+});
+
+test("what is no file is refused, also a pipe that nobody reads", (t) => {
+  const folder = mkdtempSync(join(tmpdir(), "tracegate-log-file-"));
+  t.after(() => rmSync(folder, { recursive: true }));
+  const pipe = join(folder, "pipe");
+  execFileSync("mkfifo", [pipe]);
+  for (const file of [pipe, "/dev/null", folder]) {
+    const log = open(t, { file });
+    log.write("one");
+    assert.equal(log.lost(), 1, file);
+    assert.match(log.said.join(""), /cannot write the access log/);
+  }
+});

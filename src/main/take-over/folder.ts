@@ -1,0 +1,42 @@
+import { chmodSync, lstatSync, mkdirSync, readdirSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+
+type Environment = Readonly<Record<string, string | undefined>>;
+
+const SOCKET = /^(\d+)\.sock$/;
+
+/**
+ * Where gateways of this user can be asked to hand over: the RuntimeDirectory= of a systemd unit, else the user's own runtime folder, else a
+ * folder for temporary files. Only this user can enter it, which is what makes the sockets inside safe.
+ */
+function folderOf({ RUNTIME_DIRECTORY, XDG_RUNTIME_DIR }: Environment): string {
+  const [ofUnit = ""] = RUNTIME_DIRECTORY?.split(":", 1) ?? [];
+  if (ofUnit !== "") return ofUnit;
+  const uid = process.getuid?.() ?? 0;
+  return XDG_RUNTIME_DIR ? join(XDG_RUNTIME_DIR, "tracegate") : join(tmpdir(), `tracegate-${uid}`);
+}
+
+/** The path of this process's socket. Throws if the folder cannot be made, or if others could enter it. */
+export function ownSocketPath(env: Environment): string {
+  const folder = folderOf(env);
+  mkdirSync(folder, { recursive: true, mode: 0o700 });
+  const { uid, mode } = lstatSync(folder);
+  if (uid !== process.getuid?.()) throw new Error(`${folder} belongs to another user`);
+  if ((mode & 0o077) !== 0) chmodSync(folder, 0o700);
+  return join(folder, `${process.pid}.sock`);
+}
+
+/** The sockets of gateways, living or dead, by process id. */
+export function socketPaths(env: Environment): ReadonlyMap<number, string> {
+  const folder = folderOf(env);
+  try {
+    const named = readdirSync(folder).flatMap((name): [number, string][] => {
+      const [, pid] = SOCKET.exec(name) ?? [];
+      return pid === undefined ? [] : [[Number(pid), join(folder, name)]];
+    });
+    return new Map(named);
+  } catch {
+    return new Map();
+  }
+}

@@ -1,0 +1,19 @@
+import { type InheritedSocket, InheritedSockets } from "../../base/inherited-sockets.ts";
+import { activatedSockets } from "./activation.ts";
+import { INHERITED, type SuccessorMessage } from "./messages.ts";
+
+/** The listening sockets that this process was started with, from a gateway that it takes over from or from systemd. */
+export function inheritedSockets(env: NodeJS.ProcessEnv): InheritedSockets {
+  const { [INHERITED]: text } = env;
+  delete env[INHERITED];
+  if (text === undefined) return new InheritedSockets(activatedSockets(env));
+  return new InheritedSockets(JSON.parse(text) as InheritedSocket[], true);
+}
+
+/** Tells the gateway that this process takes over from; resolves when it has been told, or is gone. */
+export function tellPredecessor(message: SuccessorMessage): Promise<void> {
+  return new Promise((resolve) => {
+    if (process.send === undefined) resolve();
+    else process.send(message, undefined, undefined, () => resolve());
+  });
+}

@@ -1,0 +1,84 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { CertificatesAnswer } from "../../../src/admin/plane/certificates.ts";
+import { AcmeTestServer } from "../../helpers/acme-server.ts";
+import { noOpenssl } from "../../helpers/certificates.ts";
+import { freePorts } from "../../helpers/free-ports.ts";
+import { TestGateway } from "../../helpers/gateway.ts";
+import { until } from "../../helpers/until.ts";
+import { get, logged, tlsConnect } from "./support.ts";
+
+/** The certificate that clients get for a name; undefined: the handshake fails. */
+async function served(port: number, servername: string): Promise<string | undefined> {
+  try {
+    const { socket } = await tlsConnect(port, { servername, rejectUnauthorized: false });
+    const issuer = socket.getPeerX509Certificate()?.issuer;
+    socket.destroy();
+    return issuer;
+  } catch {
+    return undefined;
+  }
+}
+
+test("until its certificate is issued a listener refuses or is self-signed, then it serves what was issued", {
+  skip: noOpenssl,
+}, async () => {
+  await using server = await AcmeTestServer.start();
+  const held = Promise.withResolvers<void>();
+  server.faults.hold = held.promise;
+  const [http = 0, tls = 0] = await freePorts(2);
+  server.faults.httpPort = http;
+  server.faults.tlsPort = tls;
+  const acme = { directory: server.directory, root: server.authority.certFile };
+  const reply = (body: string) => ({ policies: { directResponse: { status: 200, body } } });
+  const config = (body: string) => ({
+    gateways: {
+      plain: { port: http },
+      secure: {
+        port: tls,
+        listeners: [
+          { hostname: "a.example", tls: { acme } },
+          { hostname: "b.example", tls: { acme: { ...acme, challenge: "http-01", untilIssued: "selfSigned" } } },
+        ],
+      },
+    },
+    routes: [{ gateways: ["plain", "secure"], ...reply(body) }],
+  });
+  await using gateway = await TestGateway.start(config("before"));
+  const certificates = async () =>
+    ((await (await fetch(`${gateway.url("admin")}/certificates`)).json()) as CertificatesAnswer).certificates;
+  await until(() => server.orders.length === 2, "both orders");
+  assert.equal(await served(tls, "a.example"), undefined);
+  assert.equal(await served(tls, "b.example"), "CN=b.example");
+  await logged(gateway, {
+    error: "TLS handshake failed: there is no certificate for a.example yet; tgctl certs says why",
+  });
+  const before = (await certificates()).map(({ names, state, untilIssued, next }) => [names, state, untilIssued, next]);
+  assert.deepEqual(before, [
+    [["a.example"], "pending", "refuse", { step: "order", at: null }],
+    [["b.example"], "pending", "selfSigned", { step: "order", at: null }],
+  ]);
+  // A reload while the server has not asked yet.
+  assert.equal(await gateway.reconfigure(config("after")), "applied");
+  const validation = async (token: string) =>
+    (await fetch(`http://127.0.0.1:${http}/.well-known/acme-challenge/${token}`)).text();
+  const { token = "", thumbprint } = server.orders.find(({ name }) => name === "b.example") ?? {};
+  assert.equal(await validation(token), `${token}.${thumbprint}`);
+  // Tokens of others are requests like any other, as are names of other files.
+  assert.equal(await validation("aaaaaaaaaaaaaaaaaaaaaaaa"), "after");
+  assert.equal(await validation("a.example.tls-alpn"), "after");
+  held.resolve();
+  const trusted = { ca: server.authority.cert };
+  for (const name of ["a.example", "b.example"]) {
+    await until(async () => (await served(tls, name)) === "CN=ACME test CA", `the certificate of ${name}`);
+    assert.equal((await get(tls, name, trusted)).body, "after");
+  }
+  assert.equal(server.orders.length, 2);
+  for (const { state, issuer, source, next, lastError } of await certificates()) {
+    assert.deepEqual([state, issuer, source, next?.step, lastError], ["valid", "ACME test CA", "acme", "renew", null]);
+    assert.ok(Date.parse(next?.at ?? "") > Date.now());
+  }
+  const metrics = await gateway.metricsText();
+  assert.match(metrics, /^tracegate_certificate_orders_total\{name="a\.example",.*result="issued"\} 1$/m);
+  assert.match(metrics, /^tracegate_certificate_expiry_timestamp_seconds\{.*listener="secure\/listener0"\} \d+$/m);
+});
