@@ -61,6 +61,12 @@ export async function bundle(dist: string): Promise<Bundled> {
   return { files, modules };
 }
 
+/** The start of the executable (executable.ts). */
+export async function bundleExecutableStart(): Promise<string> {
+  const [start] = await chunksOf("scripts/bundle/executable", "executable", "cjs");
+  return start?.code ?? "";
+}
+
 /** Names are kept and lines are those of formatted code, so a stack trace can be read without a source map. */
 async function chunksOf(entry: string, name: string, format: "cjs" | "esm"): Promise<OutputChunk[]> {
   const extension = format === "cjs" ? "cjs" : "mjs";

@@ -1,6 +1,7 @@
 import { execFileSync } from "node:child_process";
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync } from "node:fs";
 import { extname } from "node:path";
+import { readAppFile } from "./app-files.ts";
 import { appRoot } from "./app-root.ts";
 
 /** Where a build came from; empty strings if unknown, as in a source archive. */
@@ -23,7 +24,7 @@ let known: BuildInfo | undefined;
 
 /** The version in package.json. */
 export function packageVersion(): string {
-  return (JSON.parse(readFileSync(`${appRoot}package.json`, "utf8")) as { version: string }).version;
+  return (JSON.parse(String(readAppFile("package.json"))) as { version: string }).version;
 }
 
 /** Version and origin of this program. In a checkout this runs git, so call it only where they are shown. */
@@ -37,8 +38,8 @@ function isCheckout(): boolean {
 }
 
 function bakedOrigin(): Origin {
-  const path = `${appRoot}${ORIGIN_FILE}`;
-  return existsSync(path) ? (JSON.parse(readFileSync(path, "utf8")) as Origin) : NO_ORIGIN;
+  const file = readAppFile(ORIGIN_FILE);
+  return file === undefined ? NO_ORIGIN : (JSON.parse(String(file)) as Origin);
 }
 
 /**

@@ -30,3 +30,8 @@ export function httpDate(now = Date.now()): string {
   }
   return cachedText;
 }
+
+/** Now, in Unix seconds. */
+export function seconds(): number {
+  return Math.floor(Date.now() / 1000);
+}

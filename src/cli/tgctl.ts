@@ -1,6 +1,7 @@
 import { buildInfo, packageVersion } from "../base/build-info.ts";
 import { check } from "./commands/check.ts";
 import { controllerGroup } from "./commands/controller/index.ts";
+import { convertGroup } from "./commands/convert.ts";
 import { proxyGroup } from "./commands/proxy/index.ts";
 import { completionCommand, helpCommand } from "./runner/builtin.ts";
 import { type Context, write } from "./runner/context.ts";
@@ -8,22 +9,27 @@ import { defineCommand, type Program } from "./runner/define-command.ts";
 import { EXIT_CODES } from "./runner/errors.ts";
 import type { TraceView } from "./trace/view.ts";
 
-/** `tgctl` with all its commands. `loadTraceView` loads the terminal UI: only a command that shows it pays for that. */
-export function tgctl(loadTraceView: () => Promise<TraceView>): Program {
+/**
+ * `tgctl` with all its commands. `loadTraceView` loads the terminal UI: only a command that shows it pays for that. `name`: what it is called by
+ * in its help.
+ */
+export function tgctl(loadTraceView: () => Promise<TraceView>, name = "tgctl"): Program {
   const proxy = proxyGroup(loadTraceView);
   const topics = [
     "check",
+    "convert",
     "version",
     "completion",
     ...[proxy, ...proxy.commands, controllerGroup].map((node) => node.name),
   ];
   const program: Program = {
-    name: "tgctl",
+    name,
     summary: "Inspect tracegate proxies, on this machine or in Kubernetes: traces, configuration, log levels, profiles",
     commands: [
       proxy,
       controllerGroup,
       check,
+      convertGroup,
       version,
       helpCommand(() => program, topics, "proxy trace"),
       completionCommand("tgctl"),

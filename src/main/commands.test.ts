@@ -115,6 +115,7 @@ test("completion offers commands, and the options of a gateway", async () => {
     "init",
     "healthcheck",
     "controller",
+    "convert",
     "help",
     "completion",
   ];

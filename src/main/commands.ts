@@ -1,3 +1,4 @@
+import { convertGroup } from "../cli/commands/convert.ts";
 import { EXPLAIN_OPTIONS, EXPLAIN_REST } from "../cli/explain/words.ts";
 import { completionCommand, helpCommand } from "../cli/runner/builtin.ts";
 import { write } from "../cli/runner/context.ts";
@@ -372,9 +373,10 @@ export const tracegate: Program = {
   description: ["Watch a request: tgctl proxy trace --local"],
   commands: [
     ...own,
+    convertGroup,
     helpCommand(
       () => tracegate,
-      own.map(({ name }) => name),
+      [...own, convertGroup].map(({ name }) => name),
       "check",
     ),
     completionCommand("tracegate"),

@@ -37,6 +37,21 @@ test("check warns about deny rules that a request passes by omitting the value t
   );
 });
 
+test("check warns about limits of bodies that the limit of all requests makes useless", () => {
+  const warned = (all: string, own: string | number): string[] => {
+    const routes = [{ policies: { maxRequestBodySize: own }, backends: [{ host: "127.0.0.1:1" }] }];
+    const frontendPolicies = { http: { maxRequestBodySize: all } };
+    const text = stringify({ frontendPolicies, gateways: { default: { port: 2 } }, routes });
+    const { diagnostics } = reportOf(loadConfig({ kind: "text", text }, {}));
+    return diagnostics.filter(({ lint }) => lint === "useless-body-limit").map(({ path }) => path);
+  };
+  const found = ["routes[0].policies.maxRequestBodySize"];
+  assert.deepEqual(warned("1MB", "10MB"), found);
+  assert.deepEqual(warned("1MB", 0), found);
+  assert.deepEqual(warned("10MB", "10MB"), []);
+  assert.deepEqual(warned("0", "10MB"), []);
+});
+
 test("check warns about conditions that are always true or always false, and about no other", () => {
   const warned = (rule: object): string[] => {
     const routes = [{ policies: { authorization: { rules: [rule] } }, backends: [{ host: "127.0.0.1:1" }] }];

@@ -4,7 +4,7 @@ import { DEFAULT_BUFFERED_BYTES } from "../base/buffered-bytes.ts";
 import type { ListenAddress } from "../base/listen-address.ts";
 import type { Path } from "../base/paths.ts";
 import type { CelEnvironment, Scope } from "../cel/index.ts";
-import type { Listener, ProxyProtocol } from "../ir/ir.ts";
+import type { Listener, ProxyProtocol, Route } from "../ir/ir.ts";
 import type { AuthorizationRule } from "../policies/authorization/schema.ts";
 import type { ExtAuthz } from "../policies/ext-authz/schema.ts";
 import { kindsOf } from "../policies/merge.ts";
@@ -162,6 +162,16 @@ export function adviseOnFrontend(
   adviseOnPeers(used, ["frontendPolicies", proxyProtocol === undefined ? "proxy" : "proxyProtocol"], report);
   if ((http?.forwarded?.trustedProxies?.length ?? 0) > 0)
     lint(report, ["frontendPolicies", "http", "forwarded", "trustedProxies"], "trusted-balancer");
+}
+
+/** About limits of routes that are above `limit`, that of all requests. 0 = unlimited. */
+export function adviseOnBodyLimits(routes: readonly Route[], limit: number, report: Report): void {
+  if (limit === 0) return;
+  for (const { origin, policies, inline = policies } of routes) {
+    const own = inline.maxRequestBodySize;
+    if (own !== undefined && (own === 0 || own > limit))
+      lint(report, [...(origin?.path ?? []), "policies", "maxRequestBodySize"], "useless-body-limit", limit);
+  }
 }
 
 /** About a port whose connections begin with a PROXY header. */

@@ -16,6 +16,7 @@ import type { InheritedSocket, InheritedSockets } from "../base/inherited-socket
 import type { OwnSockets } from "../base/own-sockets.ts";
 import { bindAddresses, formatBindAddress } from "../ir/bind-addresses.ts";
 import type { PackedIr } from "../ir/packed-ir.ts";
+import { sessionMemory } from "../policies/shared-sessions/shared-sessions.ts";
 import { TokenBuckets } from "../policies/token-buckets/buckets.ts";
 import type { Ports } from "../proxy/data-plane.ts";
 import { MemoryPressure } from "../proxy/overload/memory-pressure.ts";
@@ -55,6 +56,7 @@ type OwnOption =
   | "gate"
   | "followCounters"
   | "buckets"
+  | "oidcSessions"
   | "tickets"
   | "pressure"
   | "ownSockets"
@@ -117,6 +119,8 @@ export class Supervisor implements WorkerEvents {
   readonly #gate = new TraceGate();
   /** Shared memory: token buckets of rate limits, so that a limit holds for the process and not for each worker. */
   readonly #buckets = new TokenBuckets();
+  /** Shared memory: which sessions of `oidc` are being refreshed or are revoked. */
+  readonly #oidcSessions = sessionMemory();
   /** Shared memory: what session tickets of TLS are encrypted with, so that every worker resumes the sessions of all. */
   readonly #tickets = new TicketSecrets();
   /** Shared memory: the records of each worker, by its index. */
@@ -462,6 +466,7 @@ export class Supervisor implements WorkerEvents {
       gate: this.#gate.buffer,
       recorder: this.#recorderOf(index),
       buckets: this.#buckets.memory,
+      oidcSessions: this.#oidcSessions,
       tickets: this.#tickets.memory,
       pressure: this.pressure.memory,
       ownSockets: this.#settings.own.memory,

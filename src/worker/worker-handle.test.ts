@@ -15,7 +15,14 @@ test("a call to a dead worker rejects at once", async () => {
 test("a worker that does not reply in time is ended", async (t: TestContext) => {
   t.mock.timers.enable({ apis: ["setTimeout"] });
   const memory = (): SharedArrayBuffer => new SharedArrayBuffer(4096);
-  const buffers = { gate: memory(), buckets: memory(), tickets: memory(), pressure: memory(), ownSockets: memory() };
+  const buffers = {
+    gate: memory(),
+    buckets: memory(),
+    tickets: memory(),
+    oidcSessions: memory(),
+    pressure: memory(),
+    ownSockets: memory(),
+  };
   const ended = Promise.withResolvers<Error | undefined>();
   const events = {
     onTrace() {},

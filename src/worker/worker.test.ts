@@ -5,6 +5,7 @@ import { test } from "node:test";
 import { WORKER_MODULE } from "../../test/helpers/programs.ts";
 import { answering, irOf, WORKER } from "../../test/helpers/supervisor.ts";
 import { OwnSockets } from "../base/own-sockets.ts";
+import { sessionMemory } from "../policies/shared-sessions/shared-sessions.ts";
 import { TokenBuckets } from "../policies/token-buckets/buckets.ts";
 import { MemoryPressure } from "../proxy/overload/memory-pressure.ts";
 import { TicketSecrets } from "../tls/ticket-keys.ts";
@@ -23,7 +24,11 @@ class TestWorker {
   log = "";
 
   constructor(options: Partial<WorkerOptions> = {}) {
-    const shared = { buckets: new TokenBuckets().memory, tickets: new TicketSecrets().memory };
+    const shared = {
+      buckets: new TokenBuckets().memory,
+      tickets: new TicketSecrets().memory,
+      oidcSessions: sessionMemory(),
+    };
     const own = {
       ...shared,
       gate: this.gate.buffer,

@@ -15,6 +15,7 @@ import { CelEnvironment } from "../cel/index.ts";
 import { Egress } from "../net/egress.ts";
 import { collectGarbage } from "../net/node-internals.ts";
 import { SocketBudget, type SocketKind } from "../net/socket-budget.ts";
+import { SharedSessions } from "../policies/shared-sessions/shared-sessions.ts";
 import { TokenBuckets } from "../policies/token-buckets/buckets.ts";
 import { BufferBudget } from "../proxy/body/buffer-budget.ts";
 import { DataPlane } from "../proxy/data-plane.ts";
@@ -192,6 +193,7 @@ function main(port: NonNullable<typeof parentPort>, options: WorkerOptions): voi
       },
       fetch: fetchThrough(resolver),
       oidcCookieKey: options.oidcCookieKey,
+      oidcSessions: new SharedSessions(options.oidcSessions),
       sessionKey: options.sessionKey,
     },
     env: options.env,

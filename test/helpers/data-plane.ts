@@ -8,6 +8,7 @@ import { type PackedIr, packIr } from "../../src/ir/packed-ir.ts";
 import { Egress, type EgressOptions, NO_LOOKUP_RULES } from "../../src/net/egress.ts";
 import { SocketBudget } from "../../src/net/socket-budget.ts";
 import type { PolicySet } from "../../src/policies/policy-set.ts";
+import { SharedSessions } from "../../src/policies/shared-sessions/shared-sessions.ts";
 import { TokenBuckets } from "../../src/policies/token-buckets/buckets.ts";
 import { BufferBudget } from "../../src/proxy/body/buffer-budget.ts";
 import { DataPlane } from "../../src/proxy/data-plane.ts";
@@ -159,6 +160,7 @@ export class TestPlane {
         buckets: new TokenBuckets(options.buckets, 0, this.metrics),
         fetch: fetchThrough(resolver),
         oidcCookieKey: options.oidcCookieKey,
+        oidcSessions: new SharedSessions(),
         sessionKey: new Uint8Array(32),
       },
       env: {},

@@ -8,6 +8,33 @@ import type { Browser, Page } from "./browser.ts";
 
 export const CLIENT = { clientId: "gateway", clientSecret: "a secret: nobody/else knows" } as const;
 
+interface ProviderOptions {
+  /** Metadata of the client. */
+  readonly client?: object;
+  /** Seconds that tokens live, by kind. */
+  readonly ttl?: Readonly<Record<string, number>>;
+  readonly provider?: object;
+}
+
+/** Options of a provider that issues refresh tokens, replaces them at each use, and ends sessions. */
+export function withRefreshTokens(
+  more: { readonly client?: object; readonly ttl?: Readonly<Record<string, number>> } = {},
+) {
+  const grants = { grant_types: ["authorization_code", "refresh_token"] };
+  return {
+    client: { ...grants, ...more.client },
+    ttl: { IdToken: 60, AccessToken: 60, RefreshToken: 3600, ...more.ttl },
+    provider: {
+      issueRefreshToken: () => true,
+      rotateRefreshToken: true,
+      // Its own refuses loopback addresses, where the gateway is.
+      fetch: (url: string, { dispatcher: _own, ...options }: RequestInit & { dispatcher?: unknown }) =>
+        fetch(url, options),
+      features: { revocation: { enabled: true }, backchannelLogout: { enabled: true } },
+    },
+  } satisfies ProviderOptions;
+}
+
 /** A real OpenID Connect provider with one client, where every user may log in with any password. */
 export class IdentityProvider {
   readonly issuer: string;
@@ -15,6 +42,12 @@ export class IdentityProvider {
   readonly jwks: string;
   /** Requests to the token endpoint so far. */
   tokenCalls = 0;
+  /** Why the token endpoint refused something. */
+  readonly refused: string[] = [];
+  /** A refresh token was used again after it was replaced, and its grant is revoked. */
+  reused = false;
+  /** While set, requests to the token endpoint get it as their status. */
+  failing: number | undefined;
   readonly #server: Server;
 
   private constructor(issuer: string, jwks: string, server: Server) {
@@ -23,10 +56,11 @@ export class IdentityProvider {
     this.#server = server;
   }
 
-  /** `method`: how the client must identify itself at the token endpoint. */
+  /** `method`: how the client must identify itself at the token endpoint. `options`: more of provider and client. */
   static async start(
     redirectURI: string,
     method: "client_secret_basic" | "client_secret_post" = "client_secret_basic",
+    options: ProviderOptions = {},
   ): Promise<IdentityProvider> {
     const { publicKey, privateKey } = await generateKeyPair("RS256", { extractable: true });
     const named = async (key: typeof publicKey): Promise<JWK> => ({
@@ -44,6 +78,7 @@ export class IdentityProvider {
           client_secret: CLIENT.clientSecret,
           redirect_uris: [redirectURI],
           token_endpoint_auth_method: method,
+          ...options.client,
         },
       ],
       jwks: { keys: [{ ...(await named(privateKey)), use: "sig" }] },
@@ -56,12 +91,23 @@ export class IdentityProvider {
       }),
       pkce: { required: () => true },
       // Otherwise the provider prints a warning that it is too short.
-      ttl: { Interaction: 600, Session: 600, Grant: 600, IdToken: 600, AccessToken: 600 },
+      ttl: { Interaction: 600, Session: 600, Grant: 600, IdToken: 600, AccessToken: 600, ...options.ttl },
+      ...options.provider,
     });
     const handle = engine.callback();
     const provider = new IdentityProvider(issuer, JSON.stringify({ keys: [await named(publicKey)] }), server);
+    engine.on("grant.error", (_context, { message }) => provider.refused.push(message));
+    engine.on("grant.revoked", () => {
+      provider.reused = true;
+    });
     server.on("request", (request, response) => {
-      if (request.url === "/token") provider.tokenCalls++;
+      if (request.url === "/token") {
+        provider.tokenCalls++;
+        if (provider.failing !== undefined) {
+          response.writeHead(provider.failing).end();
+          return;
+        }
+      }
       void handle(request, response);
     });
     return provider;

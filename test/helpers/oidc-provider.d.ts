@@ -4,6 +4,7 @@ declare module "oidc-provider" {
 
   export class Provider {
     constructor(issuer: string, configuration: object);
+    on(event: string, listener: (context: unknown, error: Error) => void): void;
     callback(): (request: IncomingMessage, response: ServerResponse) => Promise<void>;
   }
 }

@@ -1,9 +1,7 @@
 /** The files of the web view, which `npm run build` makes from `ui/`. */
-import { readFile } from "node:fs/promises";
 import type { IncomingHttpHeaders } from "node:http";
 import { extname } from "node:path";
-import { appRoot } from "../../base/app-root.ts";
-import { codeOf } from "../../base/errors.ts";
+import { readAppFile } from "../../base/app-files.ts";
 import { type PlainReply, textReply } from "./reply.ts";
 
 /** Below the package. */
@@ -45,20 +43,14 @@ const HEADERS: Readonly<Record<string, string>> = {
  * A file of the view, compressed if the client takes that; `name` empty: its page. Files are read when they are asked for, so that a
  * gateway without a view open keeps nothing of it in memory.
  */
-export async function webViewFile(
-  name: string,
-  { "accept-encoding": accepted = "" }: IncomingHttpHeaders,
-): Promise<PlainReply> {
+export function webViewFile(name: string, { "accept-encoding": accepted = "" }: IncomingHttpHeaders): PlainReply {
   const file = name === "" ? "index.html" : name;
   const type = TYPES[extname(file)];
   // No separators: the name stays in the folder.
   if (type === undefined || !/^[\w-]+\.\w+$/.test(file)) return textReply(404, `the web view has no file ${name}\n`);
   const compressed = /(^|[\s,])gzip\s*(,|;(?!\s*q=0(\.0*)?\s*(,|$))|$)/.test(String(accepted));
-  let body: Buffer;
-  try {
-    body = await readFile(`${appRoot}${WEB_VIEW_FOLDER}/${file}${compressed ? ".gz" : ""}`);
-  } catch (error) {
-    if (codeOf(error) !== "ENOENT") throw error;
+  const body = readAppFile(`${WEB_VIEW_FOLDER}/${file}${compressed ? ".gz" : ""}`);
+  if (body === undefined) {
     const why = file === "index.html" ? "is not built: run `npm run build` in the checkout" : `has no file ${file}`;
     return textReply(404, `the web view ${why}\n`);
   }

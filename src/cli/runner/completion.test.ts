@@ -21,6 +21,7 @@ test("commands, aliases, options and values are completed", async () => {
     "proxy",
     "controller",
     "check",
+    "convert",
     "version",
     "help",
     "completion",

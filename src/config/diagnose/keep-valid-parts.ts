@@ -67,6 +67,12 @@ export function keepValidParts<T>(
 
 function wrongPaths(issue: z.core.$ZodIssue): Path[] {
   if (issue.code === "unrecognized_keys") return issue.keys.map((key) => [...issue.path, key]);
+  if (issue.code === "invalid_union") {
+    // The value has the form of one alternative, and only parts of it are wrong.
+    const [meant, ...others] = issue.errors.filter((errors) => errors.every(({ path }) => path.length > 0));
+    if (meant !== undefined && meant.length > 0 && others.length === 0)
+      return meant.flatMap((inner) => wrongPaths({ ...inner, path: [...issue.path, ...inner.path] }));
+  }
   return [issue.path];
 }
 

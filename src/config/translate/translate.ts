@@ -11,7 +11,7 @@ import type { Backend, Bind, Frontend, Ir, RouteGroup } from "../../ir/ir.ts";
 import { levelOf, type PolicyLevel, recorded } from "../../ir/origins.ts";
 import { mergeLevels, NO_LEVEL, NO_POLICY_SET } from "../../policies/merge.ts";
 import type { LeafCaching } from "../../tls/tls-settings.ts";
-import { adviseOnFrontend, adviseOnRoutes, adviseOnRules } from "../../translation/advice.ts";
+import { adviseOnBodyLimits, adviseOnFrontend, adviseOnRoutes, adviseOnRules } from "../../translation/advice.ts";
 import { CalledTargets } from "../../translation/called-targets.ts";
 import { dumpFrontend, originsOfFrontend, translateCalling, translateFrontend } from "../../translation/frontend.ts";
 import { translatePolicies } from "../../translation/policies.ts";
@@ -111,6 +111,9 @@ export function translate(
   const network = ["frontendPolicies", "networkAuthorization", "rules"];
   adviseOnRules(frontend.networkAuthorization ?? [], "network", network, report, cel);
   const binds = translateBinds(config, frontend, enableIpv6, servers, context);
+  const served = binds.flatMap((bind) => bind.listeners.flatMap(({ routes }) => routes));
+  const routes = [...served, ...routeGroups.flatMap((group) => group.routes)];
+  adviseOnBodyLimits(routes, frontend.maxRequestBodySize, report);
   const discovered = translateDiscovery(config, context);
   const ir: Ir = {
     binds,

@@ -6,6 +6,7 @@ import type { Callout, CalloutAnswers } from "../../upstream/callouts/callout.ts
 import type { Fetch } from "../../upstream/callouts/fetch.ts";
 import type { Target } from "../../upstream/settings/target.ts";
 import type { CallPolicies } from "../schema/call.ts";
+import type { SharedSessions } from "../shared-sessions/shared-sessions.ts";
 import type { TokenBuckets } from "../token-buckets/buckets.ts";
 import type { CredentialNames } from "./credential-names.ts";
 import type { OwnFields } from "./own-fields.ts";
@@ -28,6 +29,8 @@ export interface ThreadEnvironment {
   readonly wantDocument?: ((url: string) => void) | undefined;
   /** Key that seals the cookies of `oidc`, 32 bytes; undefined if OIDC_COOKIE_SECRET is not set. */
   readonly oidcCookieKey?: Uint8Array | undefined;
+  /** What the threads share about the sessions of `oidc`; undefined where no requests are served. */
+  readonly oidcSessions?: SharedSessions | undefined;
   /** Key that seals the sessions of `sessionPersistence`, 32 bytes, the same in all workers; undefined where no requests are served. */
   readonly sessionKey?: Uint8Array | undefined;
   /** Respond in place of the services that policies call; only in rehearsals. */

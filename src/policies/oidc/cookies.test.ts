@@ -72,7 +72,7 @@ test("a value that browsers would drop is rejected", () => {
     (error: GatewayError) => {
       assert.ok(error instanceof GatewayError);
       assert.equal(error.status, 500);
-      assert.equal(error.message, "oidc failure: the claims are too large for a cookie");
+      assert.equal(error.message, "oidc failure: claims and tokens are too large for cookies");
       return true;
     },
   );

@@ -1,4 +1,5 @@
 import { cookiePairs } from "../../base/cookies.ts";
+import { seconds } from "../../base/dates.ts";
 import type { HeaderList } from "../../http/message/message.ts";
 import { type Opened, open, seal } from "../shared/sealed.ts";
 import { LoginError } from "./failure.ts";
@@ -9,6 +10,10 @@ const COOKIE_PREFIX = "tracegate_oidc_";
 const HOST_PREFIX = `__Host-${COOKIE_PREFIX}`;
 /** Bytes of a cookie's value: browsers drop cookies above 4096 bytes with name and attributes (RFC 6265 6.1). */
 const MAX_VALUE = 3800;
+/** Cookies of one text. Bounds the Cookie header, together with logins under way. */
+const MAX_PARTS = 5;
+/** The first part says how many there are; base64url has no dot. */
+const FIRST_PART = /^([2-5])\.(.*)$/;
 
 /** Cookies by name, as the client sent them. */
 export type Cookies = ReadonlyMap<string, string>;
@@ -64,15 +69,50 @@ export class SealedCookies {
   /** Opens the cookie with this name; undefined if the request does not carry it. */
   read(cookies: Cookies, name: string, now = seconds()): Opened | undefined {
     const text = cookies.get(name);
-    return text === undefined ? undefined : open(this.#key, this.#purpose(name), text, now);
+    return text === undefined ? undefined : this.open(name, text, now);
+  }
+
+  /** The sealed text with this name, put together from its parts; undefined if the request does not carry it. */
+  text(cookies: Cookies, name: string): string | undefined {
+    const first = cookies.get(name);
+    const [, count, start] = (first?.[1] === "." && FIRST_PART.exec(first)) || [];
+    if (count === undefined || start === undefined) return first;
+    let text = start;
+    // A missing part makes a text that does not open.
+    for (let i = 1; i < Number(count); i++) text += cookies.get(partName(name, i)) ?? "";
+    return text;
+  }
+
+  /** Opens a text of `text`. */
+  open(name: string, text: string, now = seconds()): Opened {
+    return open(this.#key, this.#purpose(name), text, now);
   }
 
   /** A Set-Cookie value that lasts until `expires`, in Unix seconds. Throws TG_OIDC with 500 if it would be too large. */
   issue(name: string, value: unknown, expires: number, now = seconds()): string {
     const text = seal(this.#key, this.#purpose(name), value, expires);
-    if (text.length > MAX_VALUE)
-      throw new LoginError("cookieTooLarge", new Error(`${text.length} bytes, at most ${MAX_VALUE} are allowed`));
-    return `${name}=${text}; ${this.#attributes}; Max-Age=${expires - now}`;
+    if (text.length > MAX_VALUE) throw tooLarge(text, MAX_VALUE);
+    return this.#set(name, text, expires - now);
+  }
+
+  /**
+   * Set-Cookie values of a text that may need several cookies. `sent`: what the browser has; parts of a longer text are removed, as the
+   * parts of two texts do not open together. Throws TG_OIDC with 500 if it would need too many.
+   */
+  issueParts(name: string, value: unknown, expires: number, sent: Cookies, now = seconds()): string[] {
+    const text = seal(this.#key, this.#purpose(name), value, expires);
+    const count = text.length <= MAX_VALUE ? 1 : Math.ceil((text.length + 2) / MAX_VALUE);
+    if (count > MAX_PARTS) throw tooLarge(text, MAX_PARTS * MAX_VALUE - 2);
+    const marked = count === 1 ? text : `${count}.${text}`;
+    const cookies = Array.from({ length: count }, (_, i) =>
+      this.#set(partName(name, i), marked.slice(i * MAX_VALUE, (i + 1) * MAX_VALUE), expires - now),
+    );
+    return [...cookies, ...this.#removals(name, count, sent)];
+  }
+
+  /** Set-Cookie values that remove all parts that the browser has. */
+  removeParts(name: string, sent: Cookies): string[] {
+    return this.#removals(name, 0, sent);
   }
 
   /** A Set-Cookie value that removes the cookie. */
@@ -80,12 +120,26 @@ export class SealedCookies {
     return `${name}=; ${this.#attributes}; Max-Age=0`;
   }
 
+  #removals(name: string, from: number, sent: Cookies): string[] {
+    const removals: string[] = [];
+    for (let i = from; i < MAX_PARTS; i++)
+      if (sent.has(partName(name, i))) removals.push(this.remove(partName(name, i)));
+    return removals;
+  }
+
+  #set(name: string, text: string, maxAge: number): string {
+    return `${name}=${text}; ${this.#attributes}; Max-Age=${maxAge}`;
+  }
+
   #purpose(name: string): string {
     return `${name} ${this.#policy}`;
   }
 }
 
-/** Now, in Unix seconds. */
-export function seconds(): number {
-  return Math.floor(Date.now() / 1000);
+function partName(name: string, i: number): string {
+  return i === 0 ? name : `${name}_${i}`;
+}
+
+function tooLarge(text: string, most: number): LoginError {
+  return new LoginError("cookieTooLarge", new Error(`${text.length} bytes, at most ${most} are allowed`));
 }

@@ -15,7 +15,11 @@ const PROBLEMS = {
   providerError: [400, "the provider returned an error"],
   invalidIdToken: [500, "the id token is invalid"],
   missingIdToken: [500, "the token endpoint returned no id token"],
-  cookieTooLarge: [500, "the claims are too large for a cookie"],
+  refreshRefused: [401, "the provider no longer accepts the session"],
+  foreignLogout: [403, "the logout comes from another site"],
+  invalidLogoutToken: [400, "the logout token is invalid"],
+  revocationsFull: [503, "too many logouts at a time"],
+  cookieTooLarge: [500, "claims and tokens are too large for cookies"],
   exchangeRefused: [500, "the token endpoint refuses the request of the gateway"],
   exchangeFailed: [502, "the token endpoint gave no valid response"],
   unreachable: [503, "the provider cannot be reached"],
@@ -36,7 +40,7 @@ export const PROBLEM_TEXTS = Object.fromEntries(
 ) as Record<LoginProblem, (decision: { readonly why: string | undefined }) => Told>;
 
 /**
- * A failed login (docs/policies/oidc.md): 400 for what the browser sent, 401 for clients that cannot log in, 502 and 503 for a
+ * A failed login or logout (docs/policies/oidc.md): 400 for what the browser sent, 401 for clients that cannot log in, 502 and 503 for a
  * provider that fails or cannot be reached, 500 for other errors of provider or configuration. `cause` goes to the log, so its
  * message must contain no token. `cookies` are Set-Cookie values. Responses are not cached: they depend on cookies.
  */

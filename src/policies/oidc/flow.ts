@@ -1,8 +1,12 @@
 import { createHash } from "node:crypto";
+import { seconds } from "../../base/dates.ts";
+import type { Milliseconds } from "../../base/durations.ts";
 import type { HttpRequest, LocalReply } from "../../http/message/message.ts";
 import type { Fetch } from "../../upstream/callouts/fetch.ts";
 import type { PolicyContext } from "../contract/types.ts";
 import { observerOf } from "../shared/call-for.ts";
+import type { Session } from "../shared-sessions/session.ts";
+import { RETRY, type Renewal } from "../shared-sessions/shared-sessions.ts";
 import { type Cookies, SealedCookies } from "./cookies.ts";
 import { LoginError } from "./failure.ts";
 import { Provider } from "./provider.ts";
@@ -34,7 +38,13 @@ export class LoginFlow {
     const trusted = fingerprint(config);
     const cookies = new SealedCookies(key, trusted, protocol === "https:");
     const id = trusted.slice(0, 16);
-    this.sessions = new Sessions(cookies, id);
+    this.sessions = new Sessions(cookies, id, {
+      lifetime: secondsOf(config.session?.lifetime),
+      idleTimeout: secondsOf(config.session?.idleTimeout),
+      keepsAccessToken: config.accessTokenHeader !== undefined,
+      keepsIdToken: keepsIdToken(config),
+      client: [config.issuer, config.clientId],
+    });
     this.#transactions = new Transactions(cookies, id);
   }
 
@@ -60,8 +70,22 @@ export class LoginFlow {
     const gone = new AbortController();
     waiting.onClose(() => gone.abort());
     const call = tokenFetch(this.#fetch, observerOf(waiting, "oidc"), gone.signal);
-    const claims = await this.#provider.redeem(callback, transaction, call);
-    return redirect(this.#returnUrl(transaction), [this.sessions.issue(claims), removal]);
+    const session = this.sessions.begin(await this.#provider.redeem(callback, transaction, call));
+    return redirect(this.#returnUrl(transaction), [...this.sessions.issue(session, sent), removal]);
+  }
+
+  /** Refreshes the tokens of a session. The call goes on if the client leaves: the provider may have replaced the old token already. */
+  async renew(session: Session, waiting: Pick<Waiting, "trace" | "span">): Promise<Renewal> {
+    try {
+      const call = tokenFetch(this.#fetch, observerOf(waiting, "oidc"), new AbortController().signal);
+      return { state: "renewed", session: this.sessions.renew(session, await this.#provider.refresh(session, call)) };
+    } catch (error) {
+      if (!(error instanceof LoginError)) throw error;
+      const why = error.cause?.message ?? error.message;
+      return error.problem === "refreshRefused"
+        ? { state: "refused", why }
+        : { state: "failed", why, retryAt: seconds() + RETRY };
+    }
   }
 
   /** Absolute, on the origin of the redirect URI: a path `//evil.test` alone would be an open redirect. */
@@ -73,10 +97,24 @@ export class LoginFlow {
 /** What completing a login needs of the request that waits for it. */
 type Waiting = Pick<PolicyContext, "trace" | "span" | "onClose">;
 
+function secondsOf(time: Milliseconds | undefined): number | undefined {
+  return time === undefined ? undefined : Math.floor(time / 1000);
+}
+
+/** Whether a logout shows the provider the id token. */
+function keepsIdToken({ logout, endSessionEndpoint }: Oidc): boolean {
+  return logout !== undefined && endSessionEndpoint !== undefined;
+}
+
+/** Changes with what sessions contain, so that none is read in another form. */
+const FORM = 2;
+
 /** Identifies provider and client. Policies with the same fingerprint share sessions; others cannot read them. */
 function fingerprint(config: Oidc): string {
   const { issuer, authorizationEndpoint, tokenEndpoint, clientId, redirectURI, scopes } = config;
-  const trusted = JSON.stringify([issuer, authorizationEndpoint, tokenEndpoint, clientId, redirectURI, scopes]);
+  const kept = [config.accessTokenHeader !== undefined, keepsIdToken(config)];
+  const client = [issuer, authorizationEndpoint, tokenEndpoint, clientId, redirectURI, scopes];
+  const trusted = JSON.stringify([FORM, ...client, ...kept]);
   return createHash("sha256").update(trusted).digest("hex");
 }
 
@@ -87,7 +125,8 @@ function providerError(error: string, removal: string): Error {
   return new LoginError("providerError", new Error(error), [removal]);
 }
 
-function redirect(location: string, cookies: readonly string[]): LocalReply {
+/** 302 to an absolute URL. */
+export function redirect(location: string, cookies: readonly string[]): LocalReply {
   const fields = cookies.flatMap((cookie) => ["set-cookie", cookie]);
   return { status: 302, headers: ["location", location, "cache-control", "no-store", ...fields], body: "" };
 }

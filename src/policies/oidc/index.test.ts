@@ -31,8 +31,14 @@ function policyOf(changes: Partial<Oidc> = {}) {
 
 /** The Cookie value of a logged-in user. */
 function session(changes: Partial<Oidc> = {}, claims = CLAIMS): string {
-  const cookie = new LoginFlow({ ...CONFIG, ...changes }, KEY, DEPS.fetch).sessions.issue(claims);
-  return cookie.slice(0, cookie.indexOf(";"));
+  const { sessions } = new LoginFlow({ ...CONFIG, ...changes }, KEY, DEPS.fetch);
+  const tokens = { id: { token: "id", claims }, access: "access", expiresIn: 600 };
+  return cookieHeader(sessions.issue(sessions.begin(tokens), new Map()));
+}
+
+/** What a browser sends after these Set-Cookie values. */
+function cookieHeader(cookies: readonly string[]): string {
+  return cookies.map((cookie) => cookie.slice(0, cookie.indexOf(";"))).join("; ");
 }
 
 function setCookies({ headers }: LocalReply): string[] {

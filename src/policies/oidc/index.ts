@@ -4,24 +4,33 @@
  * `jwt`, a redirect to the provider, or an error of the login. Runs in the gateway and route phases.
  *
  * The gateway keeps no sessions. State lives in cookies sealed with OIDC_COOKIE_SECRET, so every worker and replica can read it:
- * `flow.ts` has the steps, `transaction.ts` the login under way, `session.ts` the logged-in user, `provider.ts` the protocol.
+ * `flow.ts` has the steps, `transaction.ts` the login under way, `session.ts` the logged-in user, `logout.ts` both ways out,
+ * `provider.ts` the protocol. `shared-sessions.ts` is what the workers of a process know together: refreshes and revocations.
  */
+
+import { seconds } from "../../base/dates.ts";
+import { formatDuration } from "../../base/durations.ts";
 import type { GatewayError } from "../../base/errors.ts";
 import { REDACTED } from "../../base/redaction.ts";
-import { getHeader, type HttpRequest } from "../../http/message/message.ts";
+import { getHeader, type HttpRequest, removeHeader, setHeader } from "../../http/message/message.ts";
+import { latin1 } from "../../http/message/syntax.ts";
 import type { Phase } from "../../trace/events.ts";
-import { applied, Decisions, rejected, skipped } from "../contract/decisions.ts";
+import { applied, Decisions, failed, rejected, skipped } from "../contract/decisions.ts";
 import type { PolicyDeps } from "../contract/deps.ts";
 import { PolicyError } from "../contract/policy-error.ts";
+import { defined } from "../contract/resolver.ts";
 import type { PolicyContext, PolicyHooks, RequestOutcome } from "../contract/types.ts";
 import { definePolicy } from "../define/policy.ts";
-import type { Opened } from "../shared/sealed.ts";
+import type { Session } from "../shared-sessions/session.ts";
+import type { Renewal, SharedSessions } from "../shared-sessions/shared-sessions.ts";
 import { COOKIE_SECRET } from "./cookie-key.ts";
 import { type Cookies, takeCookies } from "./cookies.ts";
 import { LoginError, type LoginProblem, PROBLEM_TEXTS } from "./failure.ts";
 import { LoginFlow } from "./flow.ts";
+import { LOGOUT_TEXTS, Logout, type LogoutDecision } from "./logout.ts";
 import { Provider } from "./provider.ts";
 import type { Oidc } from "./schema.ts";
+import type { FoundSession } from "./session.ts";
 
 const KIND = "oidc";
 /** Parameters of the callback: a reader of a log could complete the login with them (RFC 9700, sections 4.2 and 4.5). */
@@ -29,36 +38,58 @@ const SECRET_PARAMETERS = ["code", "state"];
 /** `Sec-Fetch-Dest` of requests that can show a login page; an image or a script's request would follow the redirect in vain. */
 const PAGES = new Set(["document", "frame", "iframe", "fencedframe", "embed", "object"]);
 
-type Found = Opened["state"] | "missing";
+/** Why there is no usable session. `lapsed`: its tokens have expired. `ended`: the provider refuses to refresh them. */
+type Found = Exclude<FoundSession["state"], "valid"> | "missing" | "revoked" | "lapsed" | "ended";
 type OidcDecision =
-  | { readonly code: "session"; readonly expires: number }
+  | { readonly code: "session" | "renewed"; readonly expires: number }
+  | { readonly code: "kept"; readonly expires: number; readonly why: string }
   | { readonly code: "preflight" | "notFetched" | "loggedIn" }
   | { readonly code: "refused" | "login"; readonly session: Found }
+  | LogoutDecision
   | { readonly code: LoginProblem; readonly why: string | undefined };
 
 const decisions = new Decisions<OidcDecision>(KIND, {
-  session: ({ expires }) => {
-    const until = new Date(expires * 1000).toISOString();
-    return applied(`the session is valid until ${until}`, { action: "session", expires: until });
-  },
+  session: ({ expires }) =>
+    applied(`the session is valid until ${timeOf(expires)}`, { action: "session", expires: timeOf(expires) }),
+  renewed: ({ expires }) =>
+    applied(`its tokens were refreshed; the session is valid until ${timeOf(expires)}`, {
+      action: "refresh",
+      expires: timeOf(expires),
+    }),
+  kept: ({ expires, why }) =>
+    failed(`its tokens could not be refreshed: ${why}; the session goes on until they expire at ${timeOf(expires)}`, {
+      action: "refresh",
+      expires: timeOf(expires),
+    }),
   preflight: () => skipped("a CORS preflight carries no cookies"),
   notFetched: () => {
     const reason = "the provider's discovery document or key set has not been fetched yet";
     return rejected(reason, { action: "reject", reason });
   },
   refused: ({ session }) =>
-    rejected(`${sessionText(session)}, and the request is not one that can show a login page`, {
+    rejected(`${SESSION_TEXTS[session]}, and the request is not one that can show a login page`, {
       action: "reject",
       session,
     }),
   login: ({ session }) =>
-    applied(`${sessionText(session)}: redirects to the provider's login`, { action: "login", session }),
+    applied(`${SESSION_TEXTS[session]}: redirects to the provider's login`, { action: "login", session }),
   loggedIn: () => applied("the login is complete: redirects to its start", { action: "callback", result: "logged in" }),
+  ...LOGOUT_TEXTS,
   ...PROBLEM_TEXTS,
 });
 
-function sessionText(session: Found): string {
-  return session === "missing" ? "the request has no session" : `the session is ${session}`;
+const SESSION_TEXTS: Readonly<Record<Found, string>> = {
+  missing: "the request has no session",
+  expired: "the session is expired",
+  invalid: "the session is invalid",
+  idle: "the session was not used for too long",
+  revoked: "the session was logged out",
+  lapsed: "the tokens of the session have expired",
+  ended: "the provider no longer accepts the session",
+};
+
+function timeOf(unix: number): string {
+  return new Date(unix * 1000).toISOString();
 }
 
 export const oidc = definePolicy({
@@ -69,12 +100,20 @@ export const oidc = definePolicy({
     const provider = new Provider(config);
     return (deps) => hooksOf(config, provider, deps);
   },
-  redact: ({ jwksUrl: _url, ...config }) => ({ ...config, clientSecret: REDACTED }),
+  redact: ({ jwksUrl: _url, session, ...config }) =>
+    defined({
+      ...config,
+      clientSecret: REDACTED,
+      session: session && {
+        ...(session.lifetime !== undefined && { lifetime: formatDuration(session.lifetime) }),
+        ...(session.idleTimeout !== undefined && { idleTimeout: formatDuration(session.idleTimeout) }),
+      },
+    }),
 });
 
 /** Binds the policy to a data plane. Throws PolicyError without a key for the cookies, which comes from the environment. */
 function hooksOf(config: Oidc, provider: Provider, deps: PolicyDeps): PolicyHooks {
-  const { oidcCookieKey, credentials, phase, fetch, wantDocument, assumedCredential } = deps;
+  const { oidcCookieKey, oidcSessions, credentials, ownFields, phase, fetch, wantDocument, assumedCredential } = deps;
   if (oidcCookieKey === undefined)
     throw PolicyError.at(
       [KIND],
@@ -83,55 +122,169 @@ function hooksOf(config: Oidc, provider: Provider, deps: PolicyDeps): PolicyHook
   const flow = new LoginFlow(config, oidcCookieKey, fetch, provider);
   credentials.addAt(flow.path, SECRET_PARAMETERS);
   const { jwksUrl, incomplete = false } = config;
+  const tokenHeader = config.accessTokenHeader?.toLowerCase();
+  if (tokenHeader !== undefined) {
+    credentials.watch({ header: { name: tokenHeader, prefix: "" } });
+    ownFields.add(tokenHeader);
+  }
   if (jwksUrl !== undefined) provider.onUnknownKey = () => wantDocument?.(jwksUrl);
+  oidcSessions?.listen();
+  const logout = config.logout && new Logout(config, config.logout, flow, provider, oidcSessions);
+  const gate = new Gate(flow, oidcSessions, phase, incomplete, tokenHeader, assumedCredential);
   return {
     onRequest(context) {
       const cookies = ownCookies(context);
       const callback = flow.callbackOf(context.request);
-      if (callback === undefined) return check(context, flow, cookies, phase, incomplete, assumedCredential);
+      if (callback !== undefined) {
+        if (incomplete) throw notFetched(context);
+        return finish(context, flow, callback, cookies);
+      }
+      const step = logout?.stepOf(context.request);
+      if (step === undefined || logout === undefined) return gate.check(context, cookies);
+      if (step === "logout") return logout.byUser(context, cookies, decisions);
       if (incomplete) throw notFetched(context);
-      return finish(context, flow, callback, cookies);
+      return logout.byProvider(context, decisions);
     },
   };
 }
 
-/** How long an assumed session is still valid. */
-const ASSUMED_MS = 3_600_000;
+/** Seconds that an assumed session is still valid. */
+const ASSUMED = 3600;
 
-/** `phase`: that of the policy. Identifies the user by the session; redirects users without one to the provider. */
-function check(
-  context: PolicyContext,
-  flow: LoginFlow,
-  cookies: Cookies,
-  phase: Phase,
-  incomplete: boolean,
-  assumedCredential: PolicyDeps["assumedCredential"],
-): RequestOutcome {
-  const { request, trace } = context;
-  const assumed = assumedCredential?.("oidc", undefined, request.headers);
-  const session =
-    assumed === undefined || assumed === "invalid"
-      ? flow.sessions.read(cookies)
-      : ({ state: "valid", value: assumed, expires: Date.now() + ASSUMED_MS } as const);
-  if (session?.state === "valid") {
-    context.requestMetadata.jwt = session.value;
-    trace?.report(decisions, { code: "session", expires: session.expires });
+/** Lets requests with a session pass, and sends others to the login. */
+class Gate {
+  readonly #flow: LoginFlow;
+  readonly #shared: SharedSessions | undefined;
+  readonly #phase: Phase;
+  readonly #incomplete: boolean;
+  /** Lower-case. */
+  readonly #tokenHeader: string | undefined;
+  readonly #assumed: PolicyDeps["assumedCredential"];
+
+  /** `phase`: that of the policy. `shared`: undefined in rehearsals, which refresh nothing. */
+  constructor(
+    flow: LoginFlow,
+    shared: SharedSessions | undefined,
+    phase: Phase,
+    incomplete: boolean,
+    tokenHeader: string | undefined,
+    assumed: PolicyDeps["assumedCredential"],
+  ) {
+    this.#flow = flow;
+    this.#shared = shared;
+    this.#phase = phase;
+    this.#incomplete = incomplete;
+    this.#tokenHeader = tokenHeader;
+    this.#assumed = assumed;
+  }
+
+  /** Identifies the user by the session; redirects users without one to the provider. */
+  check(context: PolicyContext, cookies: Cookies): RequestOutcome {
+    if (this.#tokenHeader !== undefined) removeHeader(context.request.headers, this.#tokenHeader);
+    const assumed = this.#assumed?.("oidc", undefined, context.request.headers);
+    if (assumed !== undefined && assumed !== "invalid") {
+      context.requestMetadata.jwt = assumed;
+      context.trace?.report(decisions, { code: "session", expires: seconds() + ASSUMED });
+      return undefined;
+    }
+    const found = this.#flow.sessions.read(cookies);
+    if (found === undefined) return this.#refuse(context, cookies, "missing");
+    if (found.state !== "valid") return this.#refuse(context, cookies, found.state);
+    const { session } = found;
+    if (this.#shared === undefined) return this.#admit(context, cookies, session);
+    if (this.#shared.isRevoked(found.keys, session.began)) return this.#refuse(context, cookies, "revoked");
+    return this.#continue(context, cookies, session, this.#shared);
+  }
+
+  /** Continues a session, whose tokens may have to be refreshed first. */
+  #continue(context: PolicyContext, cookies: Cookies, sent: Session, shared: SharedSessions): RequestOutcome {
+    const { sessions } = this.#flow;
+    let session = sent;
+    for (;;) {
+      const lapsed = sessions.lapsed(session);
+      if (!lapsed && !sessions.due(session)) {
+        // Also of a client that still has the old cookie: its response was lost, or is still under way.
+        return this.#admit(context, cookies, session, session !== sent);
+      }
+      const renewal = shared.renewal(session.generation);
+      if (renewal?.state === "renewed") {
+        session = renewal.session;
+        continue;
+      }
+      if (renewal !== undefined) return this.#without(context, cookies, session, renewal);
+      if (session.refresh === undefined) return this.#refuse(context, cookies, "lapsed");
+      // The tokens are still valid: whoever refreshes them brings the new ones.
+      if (!lapsed && shared.refreshing(session.generation))
+        return this.#admit(context, cookies, session, session !== sent);
+      return this.#renew(context, cookies, session, shared);
+    }
+  }
+
+  async #renew(context: PolicyContext, cookies: Cookies, session: Session, shared: SharedSessions) {
+    const renewal = await shared.once(session.generation, () => this.#flow.renew(session, context));
+    if (renewal.state !== "renewed") return this.#without(context, cookies, session, renewal);
+    // The user may have logged out while the provider was asked.
+    if (shared.isRevoked(this.#flow.sessions.keys(renewal.session), session.began))
+      return this.#refuse(context, cookies, "revoked");
+    this.#admit(context, cookies, renewal.session, true);
     return undefined;
   }
-  // `cors` of this phase would have responded already, but `cors` of the route may do so: the decision is left to it.
-  if (phase === "gateway" && isPreflight(request)) {
-    trace?.report(decisions, { code: "preflight" });
-    context.requestMetadata.unlessCors = new LoginError("authenticationRequired");
-    return undefined;
+
+  /** The tokens could not be refreshed. They may still be valid: another replica may have refreshed them already. */
+  #without(
+    context: PolicyContext,
+    cookies: Cookies,
+    session: Session,
+    renewal: Exclude<Renewal, { state: "renewed" }>,
+  ): RequestOutcome {
+    const { trace } = context;
+    const { why } = renewal;
+    if (!this.#flow.sessions.lapsed(session)) {
+      trace?.report(decisions, { code: "kept", expires: session.expires, why });
+      this.#give(context, cookies, session, false);
+      return undefined;
+    }
+    if (renewal.state === "refused") return this.#refuse(context, cookies, "ended");
+    trace?.report(decisions, { code: "unreachable", why });
+    throw new LoginError("unreachable", new Error(why));
   }
-  if (incomplete) throw notFetched(context);
-  const found = session?.state ?? "missing";
-  if (!canLogIn(request)) {
-    trace?.report(decisions, { code: "refused", session: found });
-    throw new LoginError("authenticationRequired");
+
+  /** Returns undefined: the request continues. `renewed`: the client does not have this session yet. */
+  #admit(context: PolicyContext, cookies: Cookies, session: Session, renewed = false): undefined {
+    this.#give(context, cookies, session, renewed);
+    const expires = this.#flow.sessions.ends(session);
+    context.trace?.report(decisions, { code: renewed ? "renewed" : "session", expires });
   }
-  trace?.report(decisions, { code: "login", session: found });
-  return flow.begin(request, cookies);
+
+  #give(context: PolicyContext, cookies: Cookies, session: Session, renewed: boolean): void {
+    const { sessions } = this.#flow;
+    context.requestMetadata.jwt = session.claims;
+    if (this.#tokenHeader !== undefined && session.access !== undefined) {
+      const scheme = this.#tokenHeader === "authorization" ? "Bearer " : "";
+      setHeader(context.request.headers, this.#tokenHeader, latin1(scheme + session.access));
+    }
+    const changes = renewed ? sessions.issue(session, cookies) : sessions.touch(session, cookies);
+    for (const value of changes) context.editResponse({ action: "add", name: "set-cookie", value: latin1(value) });
+    // A shared cache must not keep what has a cookie of one user.
+    if (changes.length > 0) context.editResponse({ action: "add", name: "cache-control", value: latin1("private") });
+  }
+
+  #refuse(context: PolicyContext, cookies: Cookies, session: Found): RequestOutcome {
+    const { request, trace } = context;
+    // `cors` of this phase would have responded already, but `cors` of the route may do so: the decision is left to it.
+    if (this.#phase === "gateway" && isPreflight(request)) {
+      trace?.report(decisions, { code: "preflight" });
+      context.requestMetadata.unlessCors = new LoginError("authenticationRequired");
+      return undefined;
+    }
+    if (this.#incomplete) throw notFetched(context);
+    if (!canLogIn(request)) {
+      trace?.report(decisions, { code: "refused", session });
+      throw new LoginError("authenticationRequired");
+    }
+    trace?.report(decisions, { code: "login", session });
+    return this.#flow.begin(request, cookies);
+  }
 }
 
 /** Logins need the provider's documents. Cookies stay, so sessions are valid again once the documents are available. */

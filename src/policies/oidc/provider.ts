@@ -1,11 +1,11 @@
 import { createHash } from "node:crypto";
 import { createLocalJWKSet, errors, type JSONWebKeySet, type JWTVerifyGetKey, jwtVerify } from "jose";
 import * as oauth from "oauth4webapi";
-import { GatewayError } from "../../base/errors.ts";
 import { PolicyError } from "../contract/policy-error.ts";
+import type { Claims, Session } from "../shared-sessions/session.ts";
 import { callFailure, LoginError, reason, statusFailure, unreadable } from "./failure.ts";
 import type { Oidc } from "./schema.ts";
-import type { Claims } from "./session.ts";
+import type { Tokens } from "./session.ts";
 import type { TokenFetch } from "./token-call.ts";
 import type { Transaction } from "./transaction.ts";
 
@@ -25,6 +25,20 @@ const ALGORITHMS = [
 ];
 /** Seconds of clock skew that are tolerated. */
 const CLOCK_TOLERANCE = 30;
+
+/** Seconds after which a logout token is too old. Until then its `jti` is remembered. */
+export const LOGOUT_TOKEN_AGE = 300;
+const LOGOUT_EVENT = "http://schemas.openid.net/event/backchannel-logout";
+const LOGOUT_TYPES = new Set(["logout+jwt", "jwt"]);
+
+/** What a verified logout token says: all sessions of `sub`, or the one with `sid` if it is there. */
+interface LogoutToken {
+  readonly sub: string | undefined;
+  readonly sid: string | undefined;
+  readonly jti: string;
+  /** Unix seconds. */
+  readonly iat: number;
+}
 
 /** The protocol with one provider: oauth4webapi for requests and callbacks, jose for ID tokens. */
 export class Provider {
@@ -75,12 +89,44 @@ export class Provider {
     return url.href;
   }
 
-  /** Exchanges the code of a callback for an ID token and verifies it. Throws TG_OIDC, whose messages contain no token. */
-  async redeem(callback: URLSearchParams, transaction: Transaction, fetch: TokenFetch): Promise<Claims> {
-    return this.#verify(
-      await this.#exchange(this.#checkCallback(callback, transaction), transaction, fetch),
-      transaction,
-    );
+  /** Exchanges the code of a callback for tokens and verifies the ID token. Throws TG_OIDC, whose messages contain no token. */
+  async redeem(
+    callback: URLSearchParams,
+    transaction: Transaction,
+    fetch: TokenFetch,
+  ): Promise<Tokens & Required<Pick<Tokens, "id">>> {
+    const response = await this.#exchange(this.#checkCallback(callback, transaction), transaction, fetch);
+    const token = response.id_token ?? "";
+    const claims = await this.#verify(token);
+    if (claims.nonce !== transaction.nonce) throw new LoginError("nonceMismatch");
+    return { ...tokensOf(response), id: { token, claims } };
+  }
+
+  /**
+   * Exchanges a refresh token for new tokens (OpenID Connect Core, section 12.2). Throws TG_OIDC: `refreshRefused` if the provider
+   * does not accept the token any more.
+   */
+  async refresh({ claims, refresh = "" }: Session, fetch: TokenFetch): Promise<Tokens> {
+    let response: oauth.TokenEndpointResponse;
+    try {
+      const options = { [oauth.customFetch]: fetch, [oauth.allowInsecureRequests]: true };
+      response = await oauth.processRefreshTokenResponse(
+        this.#server,
+        this.#client,
+        await oauth.refreshTokenGrantRequest(this.#server, this.#client, this.#authentication, refresh, options),
+      );
+    } catch (error) {
+      const failure = this.#exchangeFailure(error);
+      if (failure instanceof LoginError && failure.problem === "codeRejected")
+        throw new LoginError("refreshRefused", failure.cause);
+      throw failure;
+    }
+    const { id_token: token } = response;
+    if (token === undefined) return tokensOf(response);
+    const renewed = await this.#verify(token);
+    // The session must not become that of another user.
+    if (renewed.sub !== claims.sub) throw new LoginError("refreshRefused", new Error("the id token is another user's"));
+    return { ...tokensOf(response), id: { token, claims: { ...renewed, ...sidOf(renewed, claims) } } };
   }
 
   /**
@@ -94,6 +140,46 @@ export class Provider {
       throw new LoginError("invalidCallback", new Error("the callback does not name the provider as its iss"));
   }
 
+  /** Where a logout ends the session at the provider (RP-Initiated Logout 1.0, section 2); undefined if it has no such place. */
+  logoutUrl(hint: string | undefined, returnTo: string | undefined): string | undefined {
+    const { endSessionEndpoint, clientId } = this.#config;
+    if (endSessionEndpoint === undefined) return undefined;
+    const url = new URL(endSessionEndpoint);
+    url.searchParams.set("client_id", clientId);
+    if (hint !== undefined) url.searchParams.set("id_token_hint", hint);
+    if (returnTo !== undefined) url.searchParams.set("post_logout_redirect_uri", returnTo);
+    return url.href;
+  }
+
+  /** Verifies a logout token (Back-Channel Logout 1.0, section 2.6). Throws TG_OIDC with 400. */
+  async verifyLogoutToken(token: string): Promise<LogoutToken> {
+    try {
+      const { payload, protectedHeader } = await jwtVerify(token, this.#keys, {
+        ...this.#expected,
+        maxTokenAge: LOGOUT_TOKEN_AGE,
+        requiredClaims: ["iat", "jti", "events"],
+      });
+      // An id token that is presented as a logout token has another type, a nonce, or no such event.
+      if (!LOGOUT_TYPES.has((protectedHeader.typ ?? "jwt").toLowerCase().replace(/^application\//, "")))
+        throw new Error(`its type is ${JSON.stringify(protectedHeader.typ)}`);
+      const { sub, sid, jti = "", iat = 0, events, nonce } = payload;
+      if (nonce !== undefined) throw new Error("it has a nonce");
+      if (!isObject(events) || !isObject(events[LOGOUT_EVENT])) throw new Error("it is not about a logout");
+      if (sid !== undefined && typeof sid !== "string") throw new Error("its sid is not a text");
+      if (sub === undefined && sid === undefined) throw new Error("it names neither a user nor a session");
+      return { sub, sid, jti, iat };
+    } catch (error) {
+      if (error instanceof errors.JWKSNoMatchingKey) this.onUnknownKey();
+      throw new LoginError("invalidLogoutToken", reason(error));
+    }
+  }
+
+  /** What every token of the provider must have. */
+  get #expected() {
+    const { issuer, clientId: audience } = this.#config;
+    return { issuer, audience, algorithms: ALGORITHMS, clockTolerance: CLOCK_TOLERANCE };
+  }
+
   #checkCallback(callback: URLSearchParams, { state }: Transaction): URLSearchParams {
     // The library checks the code only later, when it is sent.
     if (callback.getAll("code").length !== 1) throw new LoginError("invalidCallback", new Error("more than one code"));
@@ -104,7 +190,7 @@ export class Provider {
     }
   }
 
-  async #exchange(callback: URLSearchParams, { nonce, verifier }: Transaction, fetch: TokenFetch): Promise<string> {
+  async #exchange(callback: URLSearchParams, { nonce, verifier }: Transaction, fetch: TokenFetch) {
     try {
       const { redirectURI } = this.#config;
       const response = await oauth.authorizationCodeGrantRequest(
@@ -117,10 +203,9 @@ export class Provider {
         // Plain HTTP is allowed if the configuration says so, for providers in the same cluster.
         { [oauth.customFetch]: fetch, [oauth.allowInsecureRequests]: true },
       );
-      const tokens = await oauth.processAuthorizationCodeResponse(this.#server, this.#client, response, {
+      return await oauth.processAuthorizationCodeResponse(this.#server, this.#client, response, {
         expectedNonce: nonce,
       });
-      return tokens.id_token ?? "";
     } catch (error) {
       throw this.#exchangeFailure(error);
     }
@@ -141,24 +226,39 @@ export class Provider {
     return statusFailure(error.cause.status, error);
   }
 
-  async #verify(idToken: string, { nonce }: Transaction): Promise<Claims> {
-    const { issuer, clientId } = this.#config;
+  async #verify(idToken: string): Promise<Claims> {
     try {
       const { payload } = await jwtVerify(idToken, this.#keys, {
-        issuer,
-        audience: clientId,
-        algorithms: ALGORITHMS,
-        clockTolerance: CLOCK_TOLERANCE,
+        ...this.#expected,
         requiredClaims: ["exp", "iat", "sub"],
       });
-      if (payload.nonce !== nonce) throw new LoginError("nonceMismatch");
       return payload as unknown as Claims;
     } catch (error) {
-      if (error instanceof GatewayError) throw error;
       if (error instanceof errors.JWKSNoMatchingKey) this.onUnknownKey();
       throw new LoginError("invalidIdToken", reason(error));
     }
   }
+}
+
+function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+/** What may go into a header field: RFC 6750, section 2.1 allows fewer characters, but not every provider keeps to that. */
+const SENDABLE = /^[\x21-\x7e]+$/;
+
+function tokensOf({ access_token, refresh_token, expires_in }: oauth.TokenEndpointResponse): Tokens {
+  if (!SENDABLE.test(access_token)) throw unreadable(new Error("the access token has characters that none may have"));
+  return {
+    access: access_token,
+    ...(refresh_token !== undefined && { refresh: refresh_token }),
+    ...(expires_in !== undefined && { expiresIn: Math.max(1, Math.floor(expires_in)) }),
+  };
+}
+
+/** Not every provider repeats the session in the id token of a refresh, but a logout still names it. */
+function sidOf(renewed: Claims, { sid }: Claims): { readonly sid?: unknown } {
+  return renewed.sid === undefined && sid !== undefined ? { sid } : {};
 }
 
 /** Whether the response of the token endpoint is complete but for the ID token. */

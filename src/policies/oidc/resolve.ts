@@ -8,6 +8,7 @@ type Found = Pick<
   | "authorizationEndpoint"
   | "tokenEndpoint"
   | "tokenEndpointAuth"
+  | "endSessionEndpoint"
   | "callbackNamesIssuer"
   | "jwks"
   | "jwksUrl"
@@ -20,6 +21,8 @@ interface Discovery {
   readonly authorization_endpoint?: unknown;
   readonly token_endpoint?: unknown;
   readonly jwks_uri?: unknown;
+  /** OpenID Connect RP-Initiated Logout 1.0, section 2.1. */
+  readonly end_session_endpoint?: unknown;
   readonly token_endpoint_auth_methods_supported?: unknown;
   /** RFC 9207 3. */
   readonly authorization_response_iss_parameter_supported?: unknown;
@@ -48,7 +51,12 @@ export function resolve(written: OidcInput, resolver: Resolver): Oidc {
   const text = discovery === undefined ? resolver.fetched(at, wellKnown(issuer)) : resolver.text(at, discovery);
   const found = text === undefined ? undefined : readDiscovery(text, issuer, at, resolver);
   if (found?.tokenEndpoint !== undefined) resolver.called(at, found.tokenEndpoint);
-  return defined({ ...client, ...configured, ...found, ...(tokenEndpointAuth !== undefined && { tokenEndpointAuth }) });
+  // What is written takes precedence over what is discovered.
+  const chosen = {
+    ...(tokenEndpointAuth !== undefined && { tokenEndpointAuth }),
+    ...(written.endSessionEndpoint !== undefined && { endSessionEndpoint: written.endSessionEndpoint }),
+  };
+  return defined({ ...client, ...configured, ...found, ...chosen });
 }
 
 /** OpenID Connect Discovery 1.0, section 4.1. */
@@ -74,6 +82,7 @@ function readDiscovery(text: string, issuer: string, path: ConfigPath, resolver:
   const wrong = Object.entries({ authorization_endpoint, token_endpoint, jwks_uri }).filter(([, url]) => !isUrl(url));
   for (const [name] of wrong) resolver.report(path, { message: `the discovery document has no URL as ${name}` });
   if (wrong.length > 0) return undefined;
+  const { end_session_endpoint: endSession } = document;
   const jwks = resolver.fetched(path, String(jwks_uri));
   const postOnly =
     Array.isArray(methods) && methods.includes("client_secret_post") && !methods.includes("client_secret_basic");
@@ -81,6 +90,7 @@ function readDiscovery(text: string, issuer: string, path: ConfigPath, resolver:
     authorizationEndpoint: String(authorization_endpoint),
     tokenEndpoint: String(token_endpoint),
     tokenEndpointAuth: postOnly ? "clientSecretPost" : "clientSecretBasic",
+    ...(isUrl(endSession) && { endSessionEndpoint: String(endSession) }),
     callbackNamesIssuer: document.authorization_response_iss_parameter_supported === true,
     ...(jwks === undefined ? { incomplete: true } : { jwks, incomplete: undefined }),
     jwksUrl: String(jwks_uri),

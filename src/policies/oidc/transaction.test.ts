@@ -1,8 +1,9 @@
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
 import { test } from "node:test";
+import { seconds } from "../../base/dates.ts";
 import type { GatewayError } from "../../base/errors.ts";
-import { SealedCookies, seconds } from "./cookies.ts";
+import { SealedCookies } from "./cookies.ts";
 import { Transactions } from "./transaction.ts";
 
 const SEALED = new SealedCookies(randomBytes(32), "policy", false);

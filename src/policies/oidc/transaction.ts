@@ -1,6 +1,7 @@
 import { timingSafeEqual } from "node:crypto";
 import { generateRandomCodeVerifier, generateRandomNonce, generateRandomState } from "oauth4webapi";
-import { type Cookies, type SealedCookies, seconds } from "./cookies.ts";
+import { seconds } from "../../base/dates.ts";
+import type { Cookies, SealedCookies } from "./cookies.ts";
 import { LoginError } from "./failure.ts";
 
 /** Time that a user has to log in. */

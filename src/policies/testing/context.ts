@@ -29,6 +29,7 @@ import type {
 import type { Policy } from "../define/policy.ts";
 import type { RequestPolicyKey } from "../policy-set.ts";
 import { errorReply } from "../shared/rejection.ts";
+import { SharedSessions } from "../shared-sessions/shared-sessions.ts";
 import { TokenBuckets } from "../token-buckets/buckets.ts";
 
 /** Dependencies for policies under test. */
@@ -40,6 +41,7 @@ export const DEPS: PolicyDeps = {
   ownFields: new OwnFields(),
   buckets: new TokenBuckets(),
   fetch: fetchThrough(new Resolver("All", ANYWHERE)),
+  oidcSessions: new SharedSessions(),
   sessionKey: new Uint8Array(32),
   phase: "route",
   identity: "route test policy",

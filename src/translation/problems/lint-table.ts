@@ -276,6 +276,16 @@ export const LINTS = {
     remedy: everywhere("raise maxBufferedBytes too", (_budget: number) => "raise that too"),
     says: (budget: number) => `a body of this size gets 503, because maxBufferedBytes is ${budget}`,
   }),
+  "useless-body-limit": lint({
+    title: "A route's limit of bodies is above that of all requests",
+    meaning: "`frontendPolicies.http.maxRequestBodySize` applies first, so longer bodies do not reach the route.",
+    remedy: {
+      file: "raise frontendPolicies.http.maxRequestBodySize, or lower this one",
+      objects: { instead: "limits of other objects are not compared" },
+    },
+    says: (limit: number) =>
+      `has no effect: bodies of more than ${limit} bytes get 413 before, by frontendPolicies.http.maxRequestBodySize`,
+  }),
   "trusted-balancer": lint({
     title: "A load balancer counts as a trusted proxy",
     meaning:

@@ -55,10 +55,9 @@ class Site {
 
   /** A session whose id token has expired. */
   expiredSession(): [string, string] {
-    const cookie = new LoginFlow(this.#oidc, KEY, DEPS.fetch).sessions.issue({
-      sub: "jo",
-      exp: Math.floor(Date.now() / 1000) - 1,
-    });
+    const { sessions } = new LoginFlow(this.#oidc, KEY, DEPS.fetch);
+    const claims = { sub: "jo", exp: Math.floor(Date.now() / 1000) - 1 };
+    const [cookie = ""] = sessions.issue(sessions.begin({ id: { token: "id", claims }, access: "a" }), new Map());
     const [, name = "", value = ""] = /^([^=]+)=([^;]+)/.exec(cookie) ?? [];
     return [name, value];
   }

@@ -34,7 +34,9 @@ const asked: string[] = [];
 function session(): string {
   const config: Oidc = { ...OIDC, tokenEndpointAuth: "clientSecretBasic", callbackNamesIssuer: false, scopes: [] };
   const claims = { sub: "ann", exp: Math.floor(Date.now() / 1000) + 600 };
-  return new LoginFlow(config, KEY, DEPS.fetch).sessions.issue(claims).split(";", 1)[0] ?? "";
+  const { sessions } = new LoginFlow(config, KEY, DEPS.fetch);
+  const [cookie = ""] = sessions.issue(sessions.begin({ id: { token: "id", claims }, access: "a" }), new Map());
+  return cookie.split(";", 1)[0] ?? "";
 }
 
 /** Policies of each phase in the reverse of the order in which they must run: the order of the file must not matter. */

@@ -1,7 +1,5 @@
-import { existsSync } from "node:fs";
-import { join } from "node:path";
 import { WEB_VIEW_FOLDER } from "../../../admin/server/web-view.ts";
-import { appRoot } from "../../../base/app-root.ts";
+import { readAppFile } from "../../../base/app-files.ts";
 import { LogOutput } from "../../../base/log.ts";
 import { LogFilter } from "../../../base/log-filter.ts";
 import { adminResult } from "../../proxy/admin.ts";
@@ -29,7 +27,7 @@ export const ui = defineCommand({
     { does: "On a machine without a browser", run: "ui --no-open" },
   ],
   async run(invocation, context) {
-    if (!existsSync(join(appRoot, WEB_VIEW_FOLDER, "index.html")))
+    if (readAppFile(`${WEB_VIEW_FOLDER}/index.html`) === undefined)
       throw new CliError("failure", `the web view is not built: ${WEB_VIEW_FOLDER}/index.html is missing`, {
         hint: "run `npm run build` in the checkout; an installed package has it",
       });

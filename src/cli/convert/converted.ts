@@ -1,0 +1,60 @@
+/** What a converter makes of a configuration of another program, before it is written in one of our forms. */
+
+/** A place in a file that is converted; line and column from 1. */
+export interface Place {
+  readonly file: string;
+  readonly line: number;
+  readonly column: number;
+}
+
+/**
+ * A part of the input that is not in the result as it was.
+ * `error`: it has no equivalent, and requests that depend on it are served differently or not at all. `warning`: close, with the difference
+ * that the message names. `note`: nothing is lost.
+ */
+export interface Finding extends Place {
+  readonly severity: "error" | "warning" | "note";
+  readonly message: string;
+  /** What to do instead. */
+  readonly remedy?: string;
+}
+
+/** JSON that a schema of the configuration describes. The result is checked as a whole, so it needs no types of its own. */
+export type Json = Readonly<Record<string, unknown>>;
+
+export interface ConvertedListener {
+  /** Unique within the port. */
+  readonly name: string;
+  /** `*`: any host. */
+  readonly hostname: string;
+  /** The value of `tls`. */
+  readonly tls?: Json;
+  readonly policies?: Json;
+}
+
+export interface ConvertedPort {
+  readonly name: string;
+  readonly port: number;
+  readonly listeners: ConvertedListener[];
+}
+
+export interface ConvertedRoute {
+  readonly name: string;
+  /** Where it comes from, for a comment. */
+  readonly from: string;
+  /** `<port>/<listener>` by their names. */
+  readonly listeners: readonly string[];
+  readonly matches: readonly Json[];
+  readonly policies: Json;
+  readonly backends: readonly Json[];
+}
+
+export interface Converted {
+  readonly ports: readonly ConvertedPort[];
+  readonly routes: readonly ConvertedRoute[];
+  /** Entries of `backends`. */
+  readonly backends: readonly Json[];
+  readonly frontendPolicies: Json;
+  /** In the order of the input. */
+  readonly findings: readonly Finding[];
+}

@@ -1,0 +1,183 @@
+import assert from "node:assert/strict";
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { test } from "node:test";
+import { parse } from "yaml";
+import { appRoot } from "../../../base/app-root.ts";
+import { loadConfig } from "../../../config/load.ts";
+import { invoke } from "../../fixtures/invoke.ts";
+import { writeFile } from "../write-file.ts";
+import { convertNginx } from "./convert.ts";
+import { SyntaxProblem } from "./parse.ts";
+
+/** `line:column severity message; remedy` of each finding. */
+function findings(text: string): string[] {
+  return convertNginx("nginx.conf", text, undefined).findings.map(
+    ({ line, column, severity, message, remedy }) =>
+      `${line}:${column} ${severity} ${message}${remedy === undefined ? "" : `; ${remedy}`}`,
+  );
+}
+
+/** The routes as they are written, by name. */
+function routes(
+  text: string,
+): Record<string, { matches?: unknown; policies: Record<string, unknown>; backends?: unknown }> {
+  const written = writeFile(convertNginx("nginx.conf", text, undefined));
+  const loaded = loadConfig({ kind: "text", text: written }, {});
+  assert.ok(loaded.ok, JSON.stringify(loaded));
+  const { routes } = parse(written.replaceAll("$$", "$"));
+  return Object.fromEntries(routes.map((each: { name: string }) => [each.name, each]));
+}
+
+function inServer(text: string): string {
+  return `server { listen 8080; server_name shop.example;\n${text}\n}`;
+}
+
+test("the configurations that a real nginx is compared with are valid, and everything in them is converted", () => {
+  const folder = `${appRoot}test/suites/nginx`;
+  for (const name of readdirSync(folder).filter((each) => each.endsWith(".conf"))) {
+    const converted = convertNginx(name, readFileSync(join(folder, name), "utf8"), undefined);
+    const loaded = loadConfig({ kind: "text", text: writeFile(converted) }, {});
+    assert.ok(loaded.ok, `${name}: ${JSON.stringify(loaded)}`);
+    assert.deepEqual(
+      converted.findings.filter(({ severity }) => severity === "error"),
+      [],
+      name,
+    );
+  }
+});
+
+test("what has no equivalent is listed with its place and what to do instead", () => {
+  assert.deepEqual(
+    findings(
+      inServer(`location / { proxy_pass http://127.0.0.1:1; proxy_cache one; unheard_of 1; }
+location ~ \\.php$ { fastcgi_pass unix:/run/php.sock; }
+location ~ ^/(?!admin) { return 204; }
+location /files/ { root /srv; }
+location /dynamic/ { proxy_pass http://$backend; }
+if ($request_method = PUT) { return 405; }
+rewrite ^/a$ /b last;`),
+    ),
+    [
+      "2:45 error proxy_cache has no equivalent here; put a cache behind the gateway",
+      "2:62 error unheard_of has no equivalent here",
+      "3:1 error location ~ \\.php$ passes requests to no server: they get 501; the gateway serves no files: keep a file server behind it, and name it in backends",
+      "3:21 error fastcgi_pass has no equivalent here; put a server that speaks HTTP before the application",
+      "4:1 error the regular expression ^/(?!admin) is left out; patterns are RE2, without look-around and back-references",
+      "5:1 error location /files/ passes requests to no server: they get 501; the gateway serves no files: keep a file server behind it, and name it in backends",
+      "6:22 error proxy_pass http://$backend has no equivalent: its requests get 501; write the backends that it stands for, or a dynamic one",
+      "7:1 error if ($request_method = PUT) is left out; write a route with these conditions in matches",
+      "8:1 error rewrite for all locations (last) is left out; rewrite in each location",
+    ],
+  );
+});
+
+test("requests of what cannot be converted get 501 and never reach a backend that they did not have", () => {
+  const found = routes(
+    inServer("location / { proxy_pass http://127.0.0.1:1; }\nlocation ~ \\.php$ { fastcgi_pass 127.0.0.1:9; }"),
+  );
+  assert.deepEqual(found["shop-example-php"]?.matches, [{ path: { regex: ".*\\.php" } }]);
+  assert.deepEqual(found["shop-example-php"]?.policies.directResponse, {
+    status: 501,
+    body: "this path was not converted\n",
+  });
+  assert.equal(found["shop-example-php"]?.backends, undefined);
+});
+
+test("who may come in, and how much", () => {
+  const folder = mkdtempSync(join(tmpdir(), "tracegate-convert-"));
+  try {
+    const users = join(folder, "users");
+    writeFileSync(users, "alice:{SHA}W6ph5Mm5Pz8GgiULbPgzG37mj9g=");
+    const found = routes(`limit_req_zone $binary_remote_addr zone=one:10m rate=5r/m;
+${inServer(`location /in {
+  auth_basic "The office"; auth_basic_user_file ${users};
+  limit_req zone=one burst=2 nodelay; limit_req_status 429; proxy_pass http://127.0.0.1:1;
+}
+location /net {
+  deny 10.1.0.0/16; allow 10.0.0.0/8; deny all; proxy_pass http://127.0.0.1:1; client_max_body_size 0;
+}`)}`);
+    const { basicAuth, localRateLimit, maxRequestBodySize } = found["shop-example-in"]?.policies ?? {};
+    assert.deepEqual(basicAuth, { mode: "strict", realm: "The office", htpasswd: { file: users } });
+    assert.deepEqual(localRateLimit, [
+      { maxTokens: 3, tokensPerFill: 1, fillInterval: "12000ms", key: "source.address" },
+    ]);
+    assert.equal(maxRequestBodySize, "1MiB");
+    assert.deepEqual(found["shop-example-net"]?.policies.ipAccess, { allow: ["10.0.0.0/8"], deny: ["10.1.0.0/16"] });
+    assert.equal(found["shop-example-net"]?.policies.maxRequestBodySize, 0);
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+});
+
+test("what cannot be read says where", () => {
+  const where = (text: string): string => {
+    try {
+      findings(text);
+    } catch (error) {
+      assert.ok(error instanceof SyntaxProblem);
+      return `${error.place.line}:${error.place.column} ${error.message}`;
+    }
+    return "";
+  };
+  assert.equal(where("server {\n  listen 80"), '2:3 listen has no end; add ";"');
+  assert.equal(where("server {\n  listen 80;"), '1:8 the block has no end; add "}"');
+  assert.equal(where("a; }"), '1:4 "}" ends no block');
+  assert.equal(where("a 'b;"), "1:3 the text in ' has no end");
+  assert.equal(where("a {".repeat(40)), "1:97 more than 32 blocks in each other");
+});
+
+test("includes are read below the folder of the file, and nowhere else", () => {
+  const folder = mkdtempSync(join(tmpdir(), "tracegate-convert-"));
+  try {
+    const own = join(folder, "own");
+    mkdirSync(join(own, "conf.d"), { recursive: true });
+    writeFileSync(join(folder, "secret.conf"), "location /secret { return 204; }");
+    symlinkSync(join(folder, "secret.conf"), join(own, "conf.d", "z-link.conf"));
+    writeFileSync(join(own, "conf.d", "a.conf"), "location /a { return 204; }");
+    writeFileSync(join(own, "loop.conf"), "include loop.conf;");
+    const path = join(own, "nginx.conf");
+    const text = inServer("include conf.d/*.conf;\ninclude ../secret.conf;\ninclude gone.conf;");
+    writeFileSync(path, text);
+    const { routes, findings } = convertNginx(path, text, path);
+    assert.deepEqual(
+      routes.map(({ matches }) => matches[0]),
+      [{ path: { pathPrefix: "/a" } }],
+    );
+    assert.deepEqual(
+      findings.map(({ line, message }) => `${line} ${message}`),
+      [
+        "2 include conf.d/*.conf: conf.d/z-link.conf leads out of the folder of the file",
+        "3 include ../secret.conf: not below the folder of the file",
+        "4 include gone.conf: there is no such file",
+      ],
+    );
+    assert.throws(() => convertNginx(path, "include loop.conf;", path), /loop.conf includes itself/);
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+});
+
+test("the command writes a file, lists what is missing, and is strict if asked", async () => {
+  const text = inServer("location / { proxy_pass http://127.0.0.1:1; proxy_cache one; }");
+  const { code, stdout, stderr } = await invoke(["convert", "nginx", `${appRoot}test/suites/nginx/redirects.conf`]);
+  assert.equal(code, 0);
+  assert.ok(loadConfig({ kind: "text", text: stdout }, {}).ok);
+  assert.equal(stderr, "");
+  const folder = mkdtempSync(join(tmpdir(), "tracegate-convert-"));
+  try {
+    const file = join(folder, "nginx.conf");
+    writeFileSync(file, text);
+    const strict = await invoke(["convert", "nginx", file, "--strict"]);
+    assert.equal(strict.code, 1);
+    assert.equal(
+      strict.stderr,
+      `${file}:2:45: error: proxy_cache has no equivalent here; put a cache behind the gateway\n`,
+    );
+    writeFileSync(file, "server {");
+    assert.match((await invoke(["convert", "nginx", file])).stderr, /nginx\.conf:1:8: the block has no end/);
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+});

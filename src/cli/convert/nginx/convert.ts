@@ -1,0 +1,343 @@
+import { dirname } from "node:path";
+import type { Converted, ConvertedListener, ConvertedPort, ConvertedRoute, Finding, Json } from "../converted.ts";
+import { Backends } from "./backends.ts";
+import { FILES_REMEDY } from "./directives.ts";
+import { allLocations, type Location, type LocationMatch, matchesOf, wholePath } from "./locations.ts";
+import { type Directive, parseNginx } from "./parse.ts";
+import { access, responses } from "./policies.ts";
+import { Reading } from "./reading.ts";
+import { calling, pathOf, requestOf } from "./request.ts";
+import { redirectedBy, returned as returnedBy } from "./responses.ts";
+import { nameOf, one, type Scope, valuesOf } from "./scope.ts";
+import { defaultOf, hostnames, type Listen, readServer, type Server, tlsOf } from "./servers.ts";
+
+/**
+ * Converts the `http` part of a configuration. `path`: of the file, whose folder includes are read from; undefined: none are.
+ * @throws SyntaxProblem
+ */
+export function convertNginx(name: string, text: string, path: string | undefined): Converted {
+  const findings: Finding[] = [];
+  const directives = parseNginx(name, text, path, findings);
+  const http = directives.find((each) => each.name === "http");
+  // A file of conf.d is what stands in `http`.
+  const reading = new Reading(http?.block ?? directives, findings, path === undefined ? undefined : dirname(path));
+  if (http !== undefined) for (const each of directives) if (each !== http) reading.report(each);
+  return new Conversion(reading).result();
+}
+
+class Conversion {
+  readonly #reading: Reading;
+  readonly #backends: Backends;
+  readonly #ports = new Map<number, ConvertedPort>();
+  readonly #routes: ConvertedRoute[] = [];
+  readonly #names = new Set<string>();
+
+  constructor(reading: Reading) {
+    this.#reading = reading;
+    this.#backends = new Backends(reading);
+  }
+
+  result(): Converted {
+    const { http } = this.#reading;
+    const servers = valuesOf(http, "server").map((each) => readServer(this.#reading, each));
+    const [first] = http;
+    if (servers.length === 0 && first !== undefined)
+      this.#reading.find("error", first, "there is no server to convert", "pass the file with the http block");
+    this.#reading.reportUnread(http);
+    for (const server of servers) this.#convertServer(server, servers);
+    return {
+      ports: [...this.#ports.values()],
+      routes: this.#routes,
+      backends: this.#backends.named,
+      frontendPolicies: appendsForwardedFor(http) ? { http: { forwarded: { mode: "append" } } } : {},
+      findings: this.#reading.findings(),
+    };
+  }
+
+  #convertServer(server: Server, all: readonly Server[]): void {
+    const { block, directive } = server;
+    this.#reading.reportUnread(block);
+    const seen = new Set<number>();
+    // Both addresses of IPv4 and IPv6 are one port here.
+    const listens = server.listens.filter(({ port }) => !seen.has(port) && seen.add(port));
+    const hosts = hostnames(this.#reading, server);
+    for (const tls of [false, true]) {
+      const listeners = listens
+        .filter((each) => each.tls === tls)
+        .flatMap((listen) => {
+          const isDefault = defaultOf(listen.port, all) === server;
+          return [...hosts, ...(isDefault ? ["*"] : [])].map((host) => ({
+            host,
+            name: this.#addListener(listen, host, server),
+          }));
+        });
+      if (listeners.length > 0) this.#convertRoutes(server, tls, listeners);
+    }
+    if (listens.length === 0) this.#reading.find("error", directive, "the server listens nowhere");
+  }
+
+  #addListener({ port, tls }: Listen, hostname: string, server: Server): string {
+    let bound = this.#ports.get(port);
+    if (bound === undefined) {
+      bound = { name: port === 80 ? "http" : port === 443 ? "https" : `port-${port}`, port, listeners: [] };
+      this.#ports.set(port, bound);
+    }
+    const name = nameOf(hostname === "*" ? "any" : hostname);
+    const known = bound.listeners.find((each) => each.hostname === hostname);
+    if (known !== undefined) {
+      this.#reading.find(
+        "warning",
+        server.directive,
+        `${hostname}:${port} is served by an earlier server`,
+        "remove one of them",
+      );
+      return `${bound.name}/${known.name}`;
+    }
+    const listener: ConvertedListener = { name, hostname, ...(tls && { tls: tlsOf(this.#reading, server) }) };
+    bound.listeners.push(listener);
+    return `${bound.name}/${name}`;
+  }
+
+  #convertRoutes(
+    server: Server,
+    tls: boolean,
+    listeners: readonly { readonly host: string; readonly name: string }[],
+  ): void {
+    const { block } = server;
+    let open = [...listeners];
+    const add = (
+      directive: Directive,
+      names: readonly string[],
+      matches: readonly Json[],
+      policies: Json,
+      backends: readonly Json[] = [],
+    ): void => this.#addRoute(directive, names, matches, policies, backends);
+    for (const each of valuesOf(block, "if")) {
+      const condition = each.args.join(" ").replace(/^\(\s*|\s*\)$/g, "");
+      const returned = each.block?.find(({ name }) => name === "return");
+      const [, ofHost] = /^\$(?:host|http_host) =\s*"?([\w.-]+)"?$/.exec(condition) ?? [];
+      const isScheme = /^\$scheme (= "?http"?|!= "?https"?)$/.exec(condition) !== null;
+      if (returned === undefined || (ofHost === undefined && !isScheme)) {
+        this.#reading.find(
+          "error",
+          each,
+          `if (${condition}) is left out`,
+          "write a route with these conditions in matches",
+        );
+        continue;
+      }
+      const met = open.filter(({ host }) => (isScheme ? !tls : host === ofHost));
+      const scope = [each.block ?? [], block, this.#reading.http];
+      if (met.length > 0)
+        add(
+          each,
+          met.map(({ name }) => name),
+          [],
+          returnedBy(this.#reading, returned, scope, server),
+        );
+      open = open.filter((listener) => !met.includes(listener));
+    }
+    const names = open.map(({ name }) => name);
+    if (names.length === 0) return;
+    const returned = valuesOf(block, "return")[0];
+    if (returned !== undefined) {
+      const scope = [block, this.#reading.http];
+      add(returned, names, [], {
+        ...access(this.#reading, scope),
+        ...returnedBy(this.#reading, returned, scope, server),
+      });
+      return;
+    }
+    for (const each of valuesOf(block, "rewrite")) {
+      const [pattern = "", , flag] = each.args;
+      const policies = redirectedBy(this.#reading, each, server);
+      if (policies === undefined)
+        this.#reading.find(
+          "error",
+          each,
+          `rewrite for all locations${flag === undefined ? "" : ` (${flag})`} is left out`,
+          "rewrite in each location",
+        );
+      else if (this.#reading.isUsable(pattern, each))
+        add(each, names, [{ path: { regex: wholePath(pattern) } }], policies);
+    }
+    const locations = allLocations(block).filter(({ kind, path, directive }) =>
+      kind === "regex" ? this.#reading.isUsable(path, directive) : path.startsWith("/"),
+    );
+    this.#warnOfNested(locations);
+    const matches = matchesOf(locations, ({ directive }) => valuesOf(directive.block ?? [], "proxy_pass").length > 0);
+    for (const [location, own] of Map.groupBy(matches, (each) => each.location))
+      this.#convertLocation(location, own, server, names);
+    if (!locations.some(({ kind, path }) => kind === "prefix" && path === "/") && one([block], "root") !== undefined)
+      this.#reading.find("error", one([block], "root") ?? server.directive, "files are not served", FILES_REMEDY);
+  }
+
+  #warnOfNested(locations: readonly Location[]): void {
+    if (!locations.some(({ kind }) => kind === "regex")) return;
+    for (const outer of locations.filter(({ kind }) => kind === "first prefix"))
+      for (const inner of locations)
+        if (inner.kind === "prefix" && inner.path.length > outer.path.length && inner.path.startsWith(outer.path))
+          this.#reading.find(
+            "warning",
+            inner.directive,
+            `is below ^~ ${outer.path}, which regular expressions do not precede here`,
+            "write ^~ here too if that is meant",
+          );
+  }
+
+  #convertLocation(
+    location: Location,
+    matches: readonly LocationMatch[],
+    server: Server,
+    listeners: readonly string[],
+  ): void {
+    const { directive, kind, path } = location;
+    const block = directive.block ?? [];
+    this.#reading.reportUnread(block);
+    for (const each of valuesOf(block, "if"))
+      this.#reading.find(
+        "error",
+        each,
+        `if ${each.args.join(" ")} is left out`,
+        "write a route with these conditions in matches",
+      );
+    const scope: Scope = [block, server.block, this.#reading.http];
+    const common = { ...access(this.#reading, scope), ...responses(this.#reading, scope) };
+    const group = (part: LocationMatch["part"]): readonly Json[] =>
+      matches.filter((each) => each.part === part).map((each) => each.match);
+    const returned = valuesOf(block, "return")[0];
+    if (returned !== undefined) {
+      const policies = {
+        ...common,
+        ...returnedBy(this.#reading, returned, scope, server, kind === "regex" ? path : undefined),
+      };
+      this.#addRoute(
+        directive,
+        listeners,
+        matches.map(({ match }) => match),
+        policies,
+        [],
+      );
+      return;
+    }
+    const passed = valuesOf(block, "proxy_pass")[0] ?? this.#fallbackOf(block, server);
+    const rewritten = valuesOf(block, "rewrite").flatMap((each) => {
+      const policies = redirectedBy(this.#reading, each, server);
+      if (policies === undefined) return [];
+      if (passed !== undefined)
+        this.#reading.find(
+          "warning",
+          each,
+          "redirects every path of the location",
+          "give paths that are not meant a route of their own",
+        );
+      return [policies];
+    })[0];
+    if (rewritten !== undefined) {
+      this.#addRoute(
+        directive,
+        listeners,
+        matches.map(({ match }) => match),
+        { ...common, ...rewritten },
+        [],
+      );
+      return;
+    }
+    if (passed === undefined) {
+      this.#reading.find(
+        "error",
+        directive,
+        `location ${directive.args.join(" ")} passes requests to no server: they get 501`,
+        FILES_REMEDY,
+      );
+      const policies = { directResponse: { status: 501, body: "this path was not converted\n" } };
+      this.#addRoute(
+        directive,
+        listeners,
+        matches.map(({ match }) => match),
+        policies,
+        [],
+      );
+      return;
+    }
+    const target = this.#backends.target(passed, scope);
+    if (target === undefined) {
+      const policies = { directResponse: { status: 501, body: "this path was not converted\n" } };
+      this.#addRoute(
+        directive,
+        listeners,
+        matches.map(({ match }) => match),
+        policies,
+        [],
+      );
+      return;
+    }
+    const request = requestOf(this.#reading, scope, server, target.authority, kind === "regex" ? path : undefined);
+    const bare = group("without slash");
+    if (bare.length > 0)
+      this.#addRoute(directive, listeners, bare, { requestRedirect: { path: { full: path }, status: 301 } }, []);
+    // One route where it can be: limits count for each route.
+    const parts: readonly LocationMatch["part"][] = ["whole", "beyond"];
+    const routes = Map.groupBy(
+      parts.filter((part) => group(part).length > 0),
+      (part) => JSON.stringify(pathOf(location, part, target.uri, group(part))),
+    );
+    for (const [rewrite, own] of routes) {
+      const policies = merged(common, calling(scope), request, JSON.parse(rewrite));
+      this.#addRoute(directive, listeners, own.flatMap(group), policies, [target.backend]);
+    }
+  }
+
+  /** Of `try_files … @name`, and of `error_page … = @name`: requests go where files are missing. */
+  #fallbackOf(block: readonly Directive[], server: Server): Directive | undefined {
+    const tried = valuesOf(block, "try_files")[0];
+    const name = tried?.args.at(-1);
+    if (tried === undefined || name === undefined || !name.startsWith("@")) return undefined;
+    this.#reading.find("error", tried, "files are not served: every request goes to the server", FILES_REMEDY);
+    const named = valuesOf(server.block, "location").find(({ args }) => args[0] === name);
+    return named?.block?.find((each) => each.name === "proxy_pass");
+  }
+
+  #addRoute(
+    directive: Directive,
+    listeners: readonly string[],
+    matches: readonly Json[],
+    policies: Json,
+    backends: readonly Json[],
+  ): void {
+    const wanted = nameOf(
+      directive.name === "location"
+        ? `${(listeners[0] ?? "").split("/")[1]}${directive.args.at(-1)}`
+        : `${(listeners[0] ?? "").split("/")[1]}-${directive.name}`,
+    );
+    let name = wanted;
+    for (let i = 2; this.#names.has(name); i++) name = `${wanted}-${i}`;
+    this.#names.add(name);
+    const from = `${directive.file}:${directive.line}: ${directive.name} ${directive.args.join(" ")}`;
+    this.#routes.push({ name, from, listeners, matches, policies, backends });
+  }
+}
+
+/** Whether a backend gets the addresses that clients claim to have passed. */
+function appendsForwardedFor(block: readonly Directive[]): boolean {
+  return block.some(
+    ({ name, args, block: inner = [] }) =>
+      (name === "proxy_set_header" && args[1] === "$proxy_add_x_forwarded_for") || appendsForwardedFor(inner),
+  );
+}
+
+/** Policies of one route; of a kind that several set, the fields are put together. */
+function merged(...sets: readonly Json[]): Json {
+  const result: Record<string, unknown> = {};
+  for (const set of sets)
+    for (const [kind, value] of Object.entries(set))
+      result[kind] = kind in result ? together(result[kind], value) : value;
+  return result;
+}
+
+function together(a: unknown, b: unknown): unknown {
+  if (typeof a !== "object" || typeof b !== "object" || a === null || b === null) return b;
+  const result: Record<string, unknown> = { ...a };
+  for (const [key, value] of Object.entries(b)) result[key] = key in result ? together(result[key], value) : value;
+  return result;
+}

@@ -1,0 +1,147 @@
+/** Directives of nginx that are not converted. */
+
+/** Those that the conversion reads. */
+export const READ = new Set([
+  "server_name",
+  "listen",
+  "ssl",
+  "ssl_certificate",
+  "ssl_certificate_key",
+  "ssl_protocols",
+  "ssl_client_certificate",
+  "ssl_verify_client",
+  "location",
+  "proxy_pass",
+  "proxy_set_header",
+  "proxy_hide_header",
+  "proxy_read_timeout",
+  "proxy_connect_timeout",
+  "proxy_next_upstream",
+  "proxy_next_upstream_tries",
+  "proxy_intercept_errors",
+  "proxy_ssl_verify",
+  "proxy_ssl_name",
+  "proxy_ssl_server_name",
+  "proxy_ssl_trusted_certificate",
+  "proxy_ssl_certificate",
+  "proxy_ssl_certificate_key",
+  "client_max_body_size",
+  "add_header",
+  "auth_basic",
+  "auth_basic_user_file",
+  "allow",
+  "deny",
+  "limit_req",
+  "limit_req_zone",
+  "limit_req_status",
+  "gzip",
+  "gzip_min_length",
+  "gzip_types",
+  "return",
+  "rewrite",
+  "error_page",
+  "default_type",
+  "upstream",
+  "server",
+  "root",
+  "if",
+]);
+
+const OWN = "the gateway does this itself";
+const PROCESS = "it is about the process of nginx";
+const FILES = "it is about files";
+
+/** Those that nobody needs to miss, with the reason. */
+export const IDLE: ReadonlyMap<string, string> = new Map([
+  ...[
+    "user",
+    "worker_processes",
+    "worker_rlimit_nofile",
+    "pid",
+    "events",
+    "load_module",
+    "daemon",
+    "master_process",
+  ].map((name) => [name, PROCESS] as const),
+  ...["worker_cpu_affinity", "lock_file", "error_log", "types_hash_max_size", "server_names_hash_bucket_size"].map(
+    (name) => [name, PROCESS] as const,
+  ),
+  ...["server_names_hash_max_size", "variables_hash_max_size", "map_hash_bucket_size", "server_tokens"].map(
+    (name) => [name, PROCESS] as const,
+  ),
+  ...["sendfile", "aio", "directio", "open_file_cache", "types", "charset", "index", "autoindex"].map(
+    (name) => [name, FILES] as const,
+  ),
+  ...["sendfile_max_chunk", "output_buffers", "tcp_nopush", "open_file_cache_valid", "etag", "try_files"].map(
+    (name) => [name, FILES] as const,
+  ),
+  ...[
+    "tcp_nodelay",
+    "keepalive",
+    "keepalive_timeout",
+    "keepalive_requests",
+    "proxy_http_version",
+    "proxy_buffering",
+  ].map((name) => [name, OWN] as const),
+  ...["proxy_buffers", "proxy_buffer_size", "proxy_busy_buffers_size", "proxy_request_buffering", "http2", "zone"].map(
+    (name) => [name, OWN] as const,
+  ),
+  ...["proxy_send_timeout", "client_body_buffer_size", "client_header_buffer_size", "large_client_header_buffers"].map(
+    (name) => [name, OWN] as const,
+  ),
+  ...["send_timeout", "client_body_timeout", "client_header_timeout", "reset_timedout_connection", "resolver"].map(
+    (name) => [name, OWN] as const,
+  ),
+  ...["resolver_timeout", "gzip_vary", "gzip_proxied", "gzip_comp_level", "gzip_buffers", "gzip_http_version"].map(
+    (name) => [name, OWN] as const,
+  ),
+  ...["gzip_disable", "ssl_session_cache", "ssl_session_timeout", "ssl_session_tickets", "ssl_dhparam"].map(
+    (name) => [name, OWN] as const,
+  ),
+  ...["ssl_prefer_server_ciphers", "ssl_ecdh_curve", "proxy_ssl_session_reuse"].map((name) => [name, OWN] as const),
+  ...["keepalive_time", "proxy_cache_bypass", "proxy_no_cache", "proxy_max_temp_file_size", "absolute_redirect"].map(
+    (name) => [name, OWN] as const,
+  ),
+]);
+
+/** What to do instead of others. */
+export const REMEDIES: ReadonlyMap<string, string> = new Map([
+  ["access_log", "log to standard output, or set frontendPolicies.accessLog"],
+  ["log_format", "choose fields in frontendPolicies.accessLog"],
+  ["ssl_ciphers", "set tls.cipherSuites by the names of the standard"],
+  ["ssl_stapling", "set tls.ocspStaple to a file that a timer renews"],
+  ["ssl_stapling_verify", "set tls.ocspStaple to a file that a timer renews"],
+  ["limit_conn", "limit the requests of a client by localRateLimit"],
+  ["limit_conn_zone", "limit the requests of a client by localRateLimit"],
+  ["limit_rate", "the gateway does not slow responses down"],
+  ["proxy_cache", "put a cache behind the gateway"],
+  ["proxy_cache_path", "put a cache behind the gateway"],
+  ["proxy_cache_valid", "put a cache behind the gateway"],
+  ["fastcgi_pass", "put a server that speaks HTTP before the application"],
+  ["uwsgi_pass", "let the application listen for HTTP"],
+  ["scgi_pass", "let the application listen for HTTP"],
+  ["grpc_pass", "name the backend in backends; gRPC needs no setting"],
+  ["auth_request", "use extAuthz, or oidc"],
+  ["auth_jwt", "use jwtAuth"],
+  ["satisfy", "write the condition in authorization"],
+  ["map", "write the choice in CEL where it is used"],
+  ["geo", "use ipAccess, or cidr() in CEL"],
+  ["split_clients", "give backends a weight"],
+  ["mirror", "use requestMirror"],
+  ["sub_filter", "use transformations.response.body"],
+  ["set", "write the value in CEL where it is used"],
+  ["set_real_ip_from", "list the network in frontendPolicies.http.forwarded.trustedProxies"],
+  ["real_ip_header", "set frontendPolicies.http.forwarded.trustedProxies"],
+  ["stream", "write tcpRoutes"],
+  ["mail", "mail is not HTTP; keep nginx for it"],
+  ["alias", "the gateway serves no files: keep a file server behind it"],
+  ["internal", "leave the route out: only the gateway's own redirects would lead to it"],
+  ["proxy_cookie_path", "rewrite set-cookie by transformations.response"],
+  ["proxy_cookie_domain", "rewrite set-cookie by transformations.response"],
+  ["proxy_pass_header", "the gateway passes all header fields of a response"],
+  ["expires", "set cache-control by responseHeaderModifier"],
+  ["proxy_redirect", "let the backend write relative locations, or change location by transformations.response"],
+  ["stub_status", "the gateway's metrics are on its stats server"],
+]);
+
+export const FILES_REMEDY = "the gateway serves no files: keep a file server behind it, and name it in backends";

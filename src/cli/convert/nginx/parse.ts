@@ -1,0 +1,251 @@
+/** Reads the syntax of nginx: directives, blocks, quotes, comments and includes. Meaning is given to them elsewhere. */
+import { readdirSync, readFileSync, realpathSync, statSync } from "node:fs";
+import { dirname, join, relative, resolve, sep } from "node:path";
+import { codeOf, messageOf } from "../../../base/errors.ts";
+import type { Finding, Place } from "../converted.ts";
+
+export interface Directive extends Place {
+  readonly name: string;
+  readonly args: readonly string[];
+  /** Undefined without `{ … }`. */
+  readonly block?: readonly Directive[];
+}
+
+interface Token extends Place {
+  readonly text: string;
+  /** In quotes, so never punctuation. */
+  readonly quoted: boolean;
+}
+
+/** Limits of one conversion, so that a cycle or a huge folder ends in an error. */
+const MAX_FILES = 500;
+const MAX_BYTES = 16 * 1024 * 1024;
+const MAX_DEPTH = 32;
+
+/** The text cannot be understood from this place on. */
+export class SyntaxProblem extends Error {
+  readonly place: Place;
+
+  constructor(place: Place, message: string) {
+    super(message);
+    this.place = place;
+  }
+}
+
+/**
+ * The directives of a text and, in their place, those of the files that it includes, as long as these are in the folder of `path` or
+ * below it. `path` undefined: nothing is included. Other includes become findings.
+ * @throws SyntaxProblem
+ */
+export function parseNginx(
+  name: string,
+  text: string,
+  path: string | undefined,
+  findings: Finding[],
+): readonly Directive[] {
+  const root = path === undefined ? undefined : dirname(realpathSync(path));
+  let files = 1;
+  let bytes = text.length;
+  const read = (file: string, content: string, open: readonly string[]): readonly Directive[] => {
+    const tokens = tokenize(file, content);
+    let at = 0;
+    const parseBlock = (opened: Token | undefined, depth: number): Directive[] => {
+      const directives: Directive[] = [];
+      for (;;) {
+        const first = tokens[at];
+        if (first === undefined) {
+          if (opened !== undefined) throw new SyntaxProblem(opened, 'the block has no end; add "}"');
+          return directives;
+        }
+        at++;
+        if (isMark(first, "}")) {
+          if (opened === undefined) throw new SyntaxProblem(first, '"}" ends no block');
+          return directives;
+        }
+        if (isMark(first, ";") || isMark(first, "{"))
+          throw new SyntaxProblem(first, `"${first.text}" without a directive`);
+        const args: string[] = [];
+        let end = tokens[at++];
+        while (end !== undefined && !isMark(end, ";") && !isMark(end, "{") && !isMark(end, "}")) {
+          args.push(end.text);
+          end = tokens[at++];
+        }
+        if (end === undefined || isMark(end, "}")) throw new SyntaxProblem(first, `${first.text} has no end; add ";"`);
+        const { line, column } = first;
+        const directive = { name: first.text, args, file, line, column };
+        if (isMark(end, "{")) {
+          if (depth === MAX_DEPTH) throw new SyntaxProblem(first, `more than ${MAX_DEPTH} blocks in each other`);
+          directives.push({ ...directive, block: parseBlock(end, depth + 1) });
+        } else if (first.text === "include") directives.push(...included(directive, open));
+        else directives.push(directive);
+      }
+    };
+    return parseBlock(undefined, 0);
+  };
+  const included = (directive: Directive, open: readonly string[]): readonly Directive[] => {
+    const [pattern = ""] = directive.args;
+    // Types of files that nginx serves itself.
+    if (/(^|\/)mime\.types$/.test(pattern)) return [];
+    const skip = (message: string, remedy: string): readonly Directive[] => {
+      findings.push({ ...placeOf(directive), severity: "error", message, remedy });
+      return [];
+    };
+    if (root === undefined) return skip("standard input includes no files", "pass the file instead of -");
+    const wanted = resolve(root, pattern);
+    if (!isBelow(root, wanted))
+      return skip(`include ${pattern}: not below the folder of the file`, "copy it there, and include it from there");
+    const result: Directive[] = [];
+    for (const each of matching(wanted)) {
+      let real: string;
+      try {
+        real = realpathSync(each);
+      } catch {
+        return skip(`include ${pattern}: there is no such file`, "pass the configuration with all its files");
+      }
+      if (!isBelow(root, real)) {
+        skip(`include ${pattern}: ${relative(root, each)} leads out of the folder of the file`, "copy it there");
+        continue;
+      }
+      if (open.includes(real)) throw new SyntaxProblem(directive, `${pattern} includes itself`);
+      if (++files > MAX_FILES) throw new SyntaxProblem(directive, `more than ${MAX_FILES} files`);
+      const content = readBounded(real, directive);
+      bytes += content.length;
+      if (bytes > MAX_BYTES) throw new SyntaxProblem(directive, "the files have more than 16 MiB together");
+      result.push(...read(relative(process.cwd(), each) || each, content, [...open, real]));
+    }
+    return result;
+  };
+  return read(name, text, path === undefined ? [] : [realpathSync(path)]);
+}
+
+export function placeOf({ file, line, column }: Place): Place {
+  return { file, line, column };
+}
+
+function isMark(token: Token, text: string): boolean {
+  return !token.quoted && token.text === text;
+}
+
+function isBelow(folder: string, path: string): boolean {
+  return path.startsWith(folder.endsWith(sep) ? folder : folder + sep);
+}
+
+/** @throws SyntaxProblem if it cannot be read */
+function readBounded(path: string, directive: Directive): string {
+  try {
+    const { size } = statSync(path);
+    if (size > MAX_BYTES) throw new SyntaxProblem(directive, "the file has more than 16 MiB");
+    return readFileSync(path, "utf8");
+  } catch (error) {
+    if (error instanceof SyntaxProblem) throw error;
+    throw new SyntaxProblem(directive, `cannot read ${directive.args.join(" ")}: ${messageOf(error)}`);
+  }
+}
+
+/** The paths that a pattern with `*` and `?` stands for, in the order of their names; the pattern itself if it has neither. */
+function matching(pattern: string): readonly string[] {
+  if (!/[*?]/.test(pattern)) return [pattern];
+  const parts = pattern.split(sep);
+  let paths = [""];
+  for (const part of parts.slice(1)) {
+    if (!/[*?]/.test(part)) {
+      paths = paths.map((path) => `${path}${sep}${part}`);
+      continue;
+    }
+    const text = part
+      .replace(/[.+^${}()|[\]\\]/g, "\\$&")
+      .replaceAll("*", "[^/]*")
+      .replaceAll("?", "[^/]");
+    const test = new RegExp(`^(?!\\.)${text}$`);
+    paths = paths.flatMap((path) =>
+      namesIn(path)
+        .filter((name) => test.test(name))
+        .sort()
+        .map((name) => join(path, name)),
+    );
+  }
+  return paths;
+}
+
+function namesIn(folder: string): readonly string[] {
+  try {
+    return readdirSync(folder === "" ? sep : folder);
+  } catch (error) {
+    if (codeOf(error) === "ENOENT" || codeOf(error) === "ENOTDIR") return [];
+    throw error;
+  }
+}
+
+/** Quotes, escapes and comments are those of nginx: `#` begins a comment only where a word could begin. */
+function tokenize(file: string, text: string): readonly Token[] {
+  const tokens: Token[] = [];
+  let line = 1;
+  let lineStart = 0;
+  let at = 0;
+  while (at < text.length) {
+    const char = text[at] as string;
+    if (char === "\n") {
+      line++;
+      lineStart = ++at;
+    } else if (/\s|\ufeff/.test(char)) at++;
+    else if (char === "#") {
+      const end = text.indexOf("\n", at);
+      at = end < 0 ? text.length : end;
+    } else {
+      const place = { file, line, column: at - lineStart + 1 };
+      if (char === ";" || char === "{" || char === "}") {
+        tokens.push({ ...place, text: char, quoted: false });
+        at++;
+        continue;
+      }
+      const quote = char === '"' || char === "'" ? char : undefined;
+      let word = "";
+      if (quote !== undefined) at++;
+      for (;;) {
+        const next = text[at];
+        if (next === undefined) {
+          if (quote !== undefined) throw new SyntaxProblem(place, `the text in ${quote} has no end`);
+          break;
+        }
+        if (next === "\\" && at + 1 < text.length) {
+          const escaped = text[at + 1] as string;
+          word += unescaped(escaped);
+          if (escaped === "\n") {
+            line++;
+            lineStart = at + 2;
+          }
+          at += 2;
+          continue;
+        }
+        if (quote === undefined ? /[\s;{]/.test(next) && !(next === "{" && word.endsWith("$")) : next === quote) break;
+        if (next === "\n") {
+          line++;
+          lineStart = at + 1;
+        }
+        word += next;
+        at++;
+      }
+      if (quote !== undefined) at++;
+      tokens.push({ ...place, text: word, quoted: quote !== undefined });
+    }
+  }
+  return tokens;
+}
+
+/** nginx knows these escapes; a backslash before any other character stays, as in regular expressions. */
+function unescaped(char: string): string {
+  switch (char) {
+    case "t":
+      return "\t";
+    case "r":
+      return "\r";
+    case "n":
+      return "\n";
+    case '"':
+    case "'":
+    case "\\":
+      return char;
+    default:
+      return `\\${char}`;
+  }
+}

@@ -1,0 +1,70 @@
+import { resolve } from "node:path";
+import { RE2JS } from "re2js";
+import type { Finding } from "../converted.ts";
+import { IDLE, READ, REMEDIES } from "./directives.ts";
+import { wholePath } from "./locations.ts";
+import { type Directive, placeOf } from "./parse.ts";
+
+/** A configuration that is converted, and what was found in it. */
+export class Reading {
+  /** The directives of the block `http`. */
+  readonly http: readonly Directive[];
+  readonly #findings: Finding[];
+  readonly #folder: string | undefined;
+
+  /** `folder`: of the configuration; undefined: not known. `findings`: those so far; more are added. */
+  constructor(http: readonly Directive[], findings: Finding[], folder: string | undefined) {
+    this.http = http;
+    this.#findings = findings;
+    this.#folder = folder;
+  }
+
+  find(severity: Finding["severity"], at: Directive, message: string, remedy?: string): void {
+    this.#findings.push({ ...placeOf(at), severity, message, ...(remedy !== undefined && { remedy }) });
+  }
+
+  /** Relative paths are relative to the folder of the configuration. */
+  file(path: string): string {
+    return this.#folder === undefined ? path : resolve(this.#folder, path);
+  }
+
+  /** Says that a directive is not converted. */
+  report(at: Directive): void {
+    const idle = IDLE.get(at.name);
+    if (idle !== undefined) this.find("note", at, `${at.name} is left out: ${idle}`);
+    else this.find("error", at, `${at.name} has no equivalent here`, REMEDIES.get(at.name));
+  }
+
+  /** Reports what is in a block and no part of the conversion reads. */
+  reportUnread(block: readonly Directive[]): void {
+    for (const each of block) {
+      // For `Connection`, which the gateway writes itself.
+      if (each.name === "map" && each.args[0] === "$http_upgrade") continue;
+      if (!READ.has(each.name)) this.report(each);
+    }
+  }
+
+  /** Whether a regular expression can be used; a finding says why not. */
+  isUsable(pattern: string, at: Directive): boolean {
+    try {
+      RE2JS.compile(wholePath(pattern));
+      return true;
+    } catch {
+      this.find(
+        "error",
+        at,
+        `the regular expression ${pattern} is left out`,
+        "patterns are RE2, without look-around and back-references",
+      );
+      return false;
+    }
+  }
+
+  /** In the order of the lines; each once, although a server with several ports is read several times. */
+  findings(): readonly Finding[] {
+    const seen = new Set<string>();
+    return [...this.#findings]
+      .sort((a, b) => (a.file === b.file ? a.line - b.line || a.column - b.column : 0))
+      .filter((each) => !seen.has(JSON.stringify(each)) && seen.add(JSON.stringify(each)));
+  }
+}

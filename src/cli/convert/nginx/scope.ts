@@ -1,0 +1,50 @@
+/** Directives as the blocks around them inherit them, and the values in them. */
+import type { Directive } from "./parse.ts";
+
+/** Blocks from the innermost to the outermost, in which a setting is looked up. */
+export type Scope = readonly (readonly Directive[])[];
+
+export function valuesOf(block: readonly Directive[], name: string): readonly Directive[] {
+  return block.filter((each) => each.name === name);
+}
+
+/** A block's directives replace those of outer blocks, as nginx inherits them. */
+export function nearest(scope: Scope, fits: (each: Directive) => boolean): readonly Directive[] {
+  return scope.map((block) => block.filter(fits)).find((found) => found.length > 0) ?? [];
+}
+
+export function all(scope: Scope, name: string): readonly Directive[] {
+  return nearest(scope, (each) => each.name === name);
+}
+
+export function one(scope: Scope, name: string): Directive | undefined {
+  return all(scope, name)[0];
+}
+
+export function withPort(host: string, port: number): string {
+  return host.startsWith("unix:") || /:\d+$/.test(host) ? host : `${host}:${port}`;
+}
+
+/** `60`, `1m`, `1m30s`, `500ms` and `1d`. */
+export function durationOf(text: string): string {
+  return (/^\d+$/.test(text) ? `${text}s` : text)
+    .replace(/\s/g, "")
+    .replace(/(\d+)d/, (_all, days: string) => `${Number(days) * 24}h`);
+}
+
+/** `8m` → `8MiB`: the units of nginx are binary. */
+export function sizeOf(text: string): string | number {
+  const [, count = "0", unit = ""] = /^(\d+)([kmg]?)$/i.exec(text) ?? [];
+  return unit === "" ? Number(count) : `${count}${unit.toUpperCase()}iB`;
+}
+
+/** A name of an object: lower-case letters, digits and dashes. */
+export function nameOf(text: string): string {
+  const name = text
+    .toLowerCase()
+    .replace(/^\*\./, "wildcard-")
+    .replace(/[^a-z0-9]+/g, "-")
+    .replace(/^-+|-+$/g, "")
+    .slice(0, 60);
+  return name === "" ? "all" : name.replace(/-+$/, "");
+}

@@ -1,0 +1,113 @@
+/** The block `server`: names, ports and certificates. */
+import type { Json } from "../converted.ts";
+import type { Directive } from "./parse.ts";
+import type { Reading } from "./reading.ts";
+import { all, one, valuesOf } from "./scope.ts";
+
+export interface Server {
+  readonly directive: Directive;
+  readonly block: readonly Directive[];
+  readonly names: readonly string[];
+  readonly listens: readonly Listen[];
+}
+
+export interface Listen {
+  readonly port: number;
+  readonly tls: boolean;
+  readonly isDefault: boolean;
+}
+
+const LISTEN_REMEDIES: Readonly<Record<string, string>> = {
+  proxy_protocol: "set frontendPolicies.proxyProtocol",
+};
+
+export function readServer(reading: Reading, directive: Directive): Server {
+  const block = directive.block ?? [];
+  const names = valuesOf(block, "server_name").flatMap(({ args }) => args);
+  const hasTls = one([block, reading.http], "ssl")?.args[0] === "on";
+  const listens = valuesOf(block, "listen").flatMap((each): readonly Listen[] => {
+    const [address = "", ...options] = each.args;
+    const [, host, port] = /^(?:(.*):)?(\d+)$/.exec(address) ?? [undefined, address, "80"];
+    if (address.startsWith("unix:")) {
+      reading.find("error", each, "a listener on a Unix socket is left out", "give the gateway a port");
+      return [];
+    }
+    if (host !== undefined && !["*", "0.0.0.0", "[::]"].includes(host))
+      reading.find("warning", each, `listens on every address, not only on ${host}`, "restrict it with a firewall");
+    for (const option of options)
+      if (
+        !["ssl", "http2", "default_server", "default", "reuseport", "deferred", "quic"].includes(option) &&
+        !option.includes("=")
+      )
+        reading.find("warning", each, `option ${option} is left out`, LISTEN_REMEDIES[option]);
+    if (options.includes("quic")) {
+      reading.find("error", each, "HTTP/3 is not supported", "clients use HTTP/2");
+      return [];
+    }
+    return [
+      {
+        port: Number(port),
+        tls: hasTls || options.includes("ssl"),
+        isDefault: options.includes("default_server") || options.includes("default"),
+      },
+    ];
+  });
+  return {
+    directive,
+    block,
+    names,
+    listens: listens.length > 0 ? listens : [{ port: 80, tls: false, isDefault: false }],
+  };
+}
+
+export function hostnames(reading: Reading, { names, block, directive }: Server): readonly string[] {
+  const at = one([block], "server_name") ?? directive;
+  const hosts = names.flatMap((name): readonly string[] => {
+    // An address that no client names.
+    if (name === "_" || name === "") return [];
+    if (name.startsWith("~") || /\*$/.test(name)) {
+      reading.find("error", at, `server_name ${name} is left out`, "write each host name, or *. and a name");
+      return [];
+    }
+    return name.startsWith(".") ? [name.slice(1), `*${name}`] : [name.toLowerCase()];
+  });
+  return [...new Set(hosts)];
+}
+
+export function tlsOf(reading: Reading, { block, directive }: Server): Json {
+  const scope = [block, reading.http];
+  const certs = all(scope, "ssl_certificate").map(({ args }) => reading.file(args[0] ?? ""));
+  const keys = all(scope, "ssl_certificate_key").map(({ args }) => reading.file(args[0] ?? ""));
+  const [cert = "cert.pem", ...moreCerts] = certs;
+  const [key = "key.pem", ...moreKeys] = keys;
+  if (certs.length === 0)
+    reading.find("error", directive, "TLS without ssl_certificate", "put the paths of your certificate into tls");
+  const protocols = all(scope, "ssl_protocols").flatMap(({ args }) => args);
+  const known = ["TLSv1.2", "TLSv1.3"].filter((each) => protocols.includes(each));
+  const old = protocols.filter((each) => !known.includes(each));
+  const at = one(scope, "ssl_protocols");
+  if (at !== undefined && old.length > 0)
+    reading.find("warning", at, `${old.join(", ")}: old versions of TLS are not spoken`, "clients need TLS 1.2 or 1.3");
+  const verify = one(scope, "ssl_verify_client")?.args[0];
+  const ca = one(scope, "ssl_client_certificate")?.args[0];
+  return {
+    cert,
+    key,
+    ...(moreCerts.length > 0 && {
+      otherCertificates: moreCerts.map((each, i) => ({ cert: each, key: moreKeys[i] ?? key })),
+    }),
+    ...(known.length === 1 && {
+      [known[0] === "TLSv1.3" ? "minTLSVersion" : "maxTLSVersion"]: known[0] === "TLSv1.3" ? "TLS_V1_3" : "TLS_V1_2",
+    }),
+    ...(ca !== undefined &&
+      (verify === "on" || verify === "optional") && {
+        root: reading.file(ca),
+        ...(verify === "optional" && { clientCertificates: "optional" }),
+      }),
+  };
+}
+
+export function defaultOf(port: number, servers: readonly Server[]): Server | undefined {
+  const on = servers.filter(({ listens }) => listens.some((each) => each.port === port));
+  return on.find(({ listens }) => listens.some((each) => each.port === port && each.isDefault)) ?? on[0];
+}
