@@ -28,7 +28,8 @@ function assertTold(text: string): void {
     if (line === 0) continue;
     const text = lines[line - 1];
     assert.ok(text !== undefined && column >= 1 && column <= text.length + 1, `${line}:${column} of ${lines.length}`);
-    if (source !== undefined) assert.ok(text.startsWith(source));
+    // What may be secret is left out of it.
+    if (source !== undefined) assert.ok(text.startsWith(source.split("<redacted>")[0] ?? ""));
   }
 }
 

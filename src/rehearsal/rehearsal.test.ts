@@ -127,7 +127,7 @@ test("a gRPC call succeeds unless something else is assumed, also where the gate
 test("of several binds with one port, the address in the URL chooses", () => {
   const routes = [{ backends: [{ host: "127.0.0.1:9" }] }];
   const bind = (address?: string): object => ({ port: 80, ...(address && { address }), listeners: [{ routes }] });
-  const rehearsal = new Rehearsal(irOf({ binds: [bind("127.0.0.1"), bind("192.0.2.1"), bind()] }), SETTINGS);
+  const rehearsal = new Rehearsal(irOf({ binds: [bind(), bind("127.0.0.1"), bind("192.0.2.1")] }), SETTINGS);
   try {
     const key = (url: string): string => rehearsal.bindFor(new URL(url)).key;
     assert.equal(key("http://127.0.0.1/"), "bind/127.0.0.1:80");

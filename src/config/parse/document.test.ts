@@ -139,9 +139,18 @@ test("secrets: errors found before the text is parsed do not show the line, whic
     "htpasswd: |\n  bob:MIIEsecret-$Secret\n",
     "htpasswd: |\n  bob:MIIEsecret-${UNSET}\n",
     'keys:\n  - "MIIEsecret, "MIIFsecret"\n',
+    "a:\n  b:\n    credentials: |\n      bob: MIIEsecret\n   alice: MIIFsecret\n",
   ]) {
     const { ok, diagnostics } = new ConfigDocument("a.yaml", text, {});
     assert.equal(ok, false);
     assert.doesNotMatch(JSON.stringify(diagnostics), /secret/i, text);
   }
+});
+
+test("excerpts: a field of a text that cannot be parsed is shown, though another line holds a secret", () => {
+  const { diagnostics } = new ConfigDocument("a.yaml", "a:\n  key: abc\n  b: {}\n   c: 2\n", {});
+  assert.deepEqual(
+    diagnostics.map(({ line, source }) => [line, source]),
+    [[4, "   c: 2"]],
+  );
 });

@@ -197,9 +197,18 @@ export class ConfigDocument {
     const shown = this.#shown?.[line - 1];
     if (source === undefined || shown === undefined) return undefined;
     if (show === "hidden" && shown === source) return undefined;
-    if (show === "field" && !this.#isPublic && !FIELD_LINE.test(source)) return undefined;
+    if (show === "field" && !this.#isPublic && !(FIELD_LINE.test(source) && this.#followsShown(line))) return undefined;
     if (shown.trim() === REDACTED || source.slice(0, column - 1) !== shown.slice(0, column - 1)) return undefined;
     return shown;
+  }
+
+  /** Whether all of the last line before `line` that is not empty may be shown: with a wrong indentation, a secret may go on in the next one. */
+  #followsShown(line: number): boolean {
+    for (let before = line - 1; before > 0; before--) {
+      const source = this.#lines?.line(before) ?? "";
+      if (source.trim() !== "") return this.#shown?.[before - 1] === source;
+    }
+    return true;
   }
 
   /** Values from the environment may be secrets: replaces them with the names of their variables. Secrets in URLs are redacted. */

@@ -35,7 +35,15 @@ export function python2Package(name: string, version: string): { bin: string; en
 
 /** Another Node.js for this machine. Returns its folder, which has `bin/node`. */
 export function nodeOf(version: string): string {
-  const folder = installOnce(`node-${version}`, (target) => unpackNode(target, process.arch, version));
+  const folder = installOnce(`node-${version}`, (target) => {
+    unpackNode(target, process.arch, version);
+    runTool(
+      join(target, "package/bin/node"),
+      ["--version"],
+      process.env,
+      "libatomic, of the Debian package libatomic1",
+    );
+  });
   return join(folder, "package");
 }
 

@@ -1,6 +1,6 @@
 /**
- * npm run oldest-node
- * Runs all tests with the oldest Node.js that the package supports, in a copy of the checkout: the launchers take the one that is installed
+ * npm run newest-node
+ * Runs all tests with the newest LTS release of Node.js, in a copy of the checkout: the launchers take the one that is installed
  * beside them.
  */
 import { spawnSync } from "node:child_process";
@@ -12,13 +12,12 @@ import { appRoot } from "../../src/base/app-root.ts";
 import { runSuite } from "./lib/suite.ts";
 import { nodeOf } from "./lib/tools.ts";
 
-/** The last release of the line that bin/launch.sh and package.json name. */
-const VERSION = "24.21.0";
+const VERSION = "26.10.0";
 /** Milliseconds for all tests. */
 const LIMIT = 1_200_000;
 
-await runSuite("oldest-node", async () => {
-  const copy = mkdtempSync(join(tmpdir(), "tracegate-oldest-node-"));
+await runSuite("newest-node", async () => {
+  const copy = mkdtempSync(join(tmpdir(), "tracegate-newest-node-"));
   try {
     for (const name of [...projectFiles(), ".git"]) cpSync(join(appRoot, name), join(copy, name), { recursive: true });
     const modules = join(copy, "node_modules");
