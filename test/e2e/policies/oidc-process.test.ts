@@ -18,13 +18,21 @@ function configuration(port: number, policies: object, routePolicies: object): o
 }
 
 test("a gateway with two threads discovers its provider, and shows no secrets", async () => {
-  await using upstream = await RawUpstream.answering((request) =>
-    reply(`${valuesOf(request, "x-user").join()} with ${valuesOf(request, "cookie").join("|") || "no cookies"}`),
-  );
+  let token = "";
+  await using upstream = await RawUpstream.answering((request) => {
+    token = valuesOf(request, "x-backend-id").join();
+    return reply(`${valuesOf(request, "x-user").join()} with ${valuesOf(request, "cookie").join("|") || "no cookies"}`);
+  });
   await using gateway = await TestGateway.start(configuration(upstream.port, {}, {}), { env: { OIDC_COOKIE_SECRET } });
   const url = `http://127.0.0.1:${gateway.port()}`;
   await using provider = await IdentityProvider.start(`${url}/callback`);
-  const oidc = { issuer: provider.issuer, ...CLIENT, redirectURI: `${url}/callback`, scopes: ["email"] };
+  const oidc = {
+    issuer: provider.issuer,
+    ...CLIENT,
+    redirectURI: `${url}/callback`,
+    scopes: ["email"],
+    accessTokenHeader: "X-Backend-Id",
+  };
   const user = { request: { set: { "x-user": "jwt.email" } } };
   assert.equal(await gateway.reconfigure(configuration(upstream.port, { oidc }, { transformations: user })), "applied");
 
@@ -35,6 +43,11 @@ test("a gateway with two threads discovers its provider, and shows no secrets", 
     Array.from({ length: 8 }, () => browser.request(url, { headers: { connection: "close" } })),
   );
   assert.deepEqual([...new Set(pages.map((page) => page.status))], [200]);
+
+  // The header is redacted, though its name does not suggest a secret.
+  const forwarding = await traceOf(gateway, async () => () => browser.request(url));
+  assert.match(forwarding, /x-backend-id/);
+  assert.ok(token.length > 20);
 
   let callback = "";
   const trace = await traceOf(gateway, async () => {
@@ -53,12 +66,13 @@ test("a gateway with two threads discovers its provider, and shows no secrets", 
   assert.match(dump, /"clientSecret":\s*"<redacted>"/);
   const [, session = ""] = [...browser.cookies(url)].find(([name]) => name.startsWith("tracegate_oidc_s_")) ?? [];
   assert.ok(session.length > 100);
-  const told = `${trace}${dump}${JSON.stringify(gateway.lines)}${gateway.stderr}`;
+  const told = `${trace}${forwarding}${dump}${JSON.stringify(gateway.lines)}${gateway.stderr}`;
   for (const secret of [
     CLIENT.clientSecret,
     encodeURIComponent(CLIENT.clientSecret),
     OIDC_COOKIE_SECRET,
     session,
+    token,
     "eyJ",
     ...secretsOf(callback),
   ])
