@@ -2,7 +2,7 @@
  * npm run tgctl-executable [-- --processor arm64 --node /path/to/node] [--release https://…]
  * Writes `dist/executable/tgctl-linux-<processor>`: tgctl with Node.js in one file, for machines without Node.js; beside it the archive for
  * krew, SHA256SUMS of all, and with `--release`, the address of the folder where they will be published, the manifest for krew.
- * Needs `npm run build` first. For another processor it needs the Node.js of the same version that is built for it.
+ * Needs `npm run build` first. It fetches Node.js 26, which can build such files; for another processor, it needs the same version that is built for it.
  */
 import { execFileSync } from "node:child_process";
 import { createHash } from "node:crypto";
@@ -19,6 +19,7 @@ import {
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { parse, stringify } from "yaml";
+import { NEWEST_NODE, nodeOf } from "../test/suites/lib/tools.ts";
 import { bundleExecutableStart } from "./bundle/bundle.ts";
 import { readText, root } from "./lib/files.ts";
 
@@ -28,7 +29,9 @@ const FLAGS = ["--disable-sigusr1", "--use-system-ca", "--disable-warning=Experi
 const { values } = parseArgs({
   options: { processor: { type: "string" }, node: { type: "string" }, release: { type: "string" } },
 });
-const { processor = process.arch, node = process.execPath } = values;
+/** The pinned Node.js cannot build such files. */
+const builder = join(nodeOf(NEWEST_NODE), "bin/node");
+const { processor = process.arch, node = builder } = values;
 const folder = `${root}dist/executable`;
 const name = `tgctl-linux-${processor}`;
 
@@ -42,8 +45,8 @@ const assets = [
   "dist/THIRD-PARTY-NOTICES.txt",
   ...filesIn("dist/ui"),
   ...filesIn("dist/code").filter((path) => /\/(cli-main|tui-)/.test(path)),
-  // V8 takes compiled code only from the same processor.
-].filter((path) => processor === process.arch || !path.endsWith(".cache"));
+  // V8 takes compiled code only from its own version.
+].filter((path) => !path.endsWith(".cache"));
 writeFileSync(
   config,
   JSON.stringify({
@@ -57,7 +60,7 @@ writeFileSync(
     assets: Object.fromEntries(assets.map((path) => [path, `${root}${path}`])),
   }),
 );
-execFileSync(process.execPath, ["--build-sea", config], { stdio: "inherit" });
+execFileSync(builder, ["--build-sea", config], { stdio: "inherit" });
 rmSync(main);
 rmSync(config);
 pack(name);

@@ -9,11 +9,12 @@ const OPENERS: Readonly<Record<string, string>> = {
   "src/tls/tls-client.ts": "takes an AdmittedAddress",
   "src/net/node-internals.ts": "makes sockets to look at their properties, and connects none",
   "src/net/node-internals-tls.ts": "only compares with the class",
-  "src/admin/server/listen.ts": "asks whether a dead process has left the socket on which the server will listen",
+  "src/base/socket-file.ts": "asks whether a dead process has left the socket on which a server will listen",
   "src/admin/client/client-request.ts": "tgctl",
   "src/kube/connect.ts": "the API server, which the operator names",
   "src/kube/port-forward.ts": "the API server, which the operator names",
   "src/main/healthcheck.ts": "a process of its own",
+  "src/main/take-over/launcher.ts": "a process of its own, which asks a gateway of the same user",
   "src/rehearsal/client.ts": "TLS and HTTP/2 over streams in memory",
 };
 

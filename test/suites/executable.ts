@@ -22,7 +22,10 @@ const FOLDER = `${appRoot}dist/executable`;
 await runSuite("executable", async () => {
   if (!existsSync(`${appRoot}dist/origin.json`)) execFileSync("npm", ["run", "build"], { cwd: appRoot });
   const release = "https://releases.example/v1";
-  execFileSync(process.execPath, ["scripts/executable.ts", "--release", release], { cwd: appRoot, stdio: "inherit" });
+  execFileSync(process.execPath, ["scripts/executable.ts", "--release", release], {
+    cwd: appRoot,
+    stdio: "inherit",
+  });
   const folder = mkdtempSync(join(tmpdir(), "tracegate-executable-"));
   const failed: string[] = [];
   const expect = (name: string, text: string, pattern: RegExp): void => {

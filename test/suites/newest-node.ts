@@ -10,9 +10,8 @@ import { join } from "node:path";
 import { projectFiles } from "../../scripts/lib/files.ts";
 import { appRoot } from "../../src/base/app-root.ts";
 import { runSuite } from "./lib/suite.ts";
-import { nodeOf } from "./lib/tools.ts";
+import { NEWEST_NODE, nodeOf } from "./lib/tools.ts";
 
-const VERSION = "26.10.0";
 /** Milliseconds for all tests. */
 const LIMIT = 1_200_000;
 
@@ -25,13 +24,13 @@ await runSuite("newest-node", async () => {
     // Copies, not links: bundles name the files that they are made of.
     for (const name of others)
       cpSync(join(appRoot, "node_modules", name), join(modules, name), { recursive: true, verbatimSymlinks: true });
-    symlinkSync(nodeOf(VERSION), join(modules, "node"));
+    symlinkSync(nodeOf(NEWEST_NODE), join(modules, "node"));
     const { status } = spawnSync("npm", ["test", "--", "--deny-skips"], {
       cwd: copy,
       stdio: "inherit",
       timeout: LIMIT,
     });
-    return status === 0 ? [] : [`tests with Node.js ${VERSION}`];
+    return status === 0 ? [] : [`tests with Node.js ${NEWEST_NODE}`];
   } finally {
     rmSync(copy, { recursive: true });
   }

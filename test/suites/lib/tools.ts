@@ -33,6 +33,9 @@ export function python2Package(name: string, version: string): { bin: string; en
   return { bin: join(folder, "bin"), env: { ...process.env, PYTHONUSERBASE: folder } };
 }
 
+/** The newest LTS release of Node.js, besides the pinned one. */
+export const NEWEST_NODE = "26.10.0";
+
 /** Another Node.js for this machine. Returns its folder, which has `bin/node`. */
 export function nodeOf(version: string): string {
   const folder = installOnce(`node-${version}`, (target) => {
