@@ -85,6 +85,30 @@ test("requests of what cannot be converted get 501 and never reach a backend tha
   assert.equal(found["shop-example-php"]?.backends, undefined);
 });
 
+test("a location whose restriction cannot be converted gets 501, and is not open to everybody", () => {
+  const restricted = [
+    "auth_request /check;",
+    "satisfy any; allow 10.0.0.0/8; deny all;",
+    "internal;",
+    "allow office.example; deny all;",
+    "if ($http_x_role != admin) { return 403; }",
+    "if ($bad) { deny all; }",
+  ];
+  for (const each of restricted)
+    for (const text of [
+      inServer(`location /a { ${each} proxy_pass http://127.0.0.1:1; }`),
+      inServer(`${each}\nlocation /a { proxy_pass http://127.0.0.1:1; }`),
+    ]) {
+      const { policies, backends } = routes(text)["shop-example-a"] ?? {};
+      assert.equal((policies?.directResponse as { status?: number } | undefined)?.status, 501, text);
+      assert.equal(backends, undefined, text);
+    }
+  const open = routes(
+    inServer("auth_request /check;\nlocation /a { auth_request off; proxy_pass http://127.0.0.1:1; }"),
+  );
+  assert.equal(open["shop-example-a"]?.policies.directResponse, undefined);
+});
+
 test("who may come in, and how much", () => {
   const folder = mkdtempSync(join(tmpdir(), "tracegate-convert-"));
   try {

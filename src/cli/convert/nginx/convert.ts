@@ -1,3 +1,4 @@
+import { isIP } from "node:net";
 import { dirname } from "node:path";
 import type { Converted, ConvertedListener, ConvertedPort, ConvertedRoute, Finding, Json } from "../converted.ts";
 import { Backends } from "./backends.ts";
@@ -8,7 +9,7 @@ import { access, responses } from "./policies.ts";
 import { Reading } from "./reading.ts";
 import { calling, pathOf, requestOf } from "./request.ts";
 import { redirectedBy, returned as returnedBy } from "./responses.ts";
-import { nameOf, one, type Scope, valuesOf } from "./scope.ts";
+import { nameOf, nearest, one, type Scope, valuesOf } from "./scope.ts";
 import { defaultOf, hostnames, type Listen, readServer, type Server, tlsOf } from "./servers.ts";
 
 /**
@@ -205,6 +206,18 @@ class Conversion {
     const common = { ...access(this.#reading, scope), ...responses(this.#reading, scope) };
     const group = (part: LocationMatch["part"]): readonly Json[] =>
       matches.filter((each) => each.part === part).map((each) => each.match);
+    const lost = lostRestriction(scope);
+    if (lost !== undefined) {
+      this.#reading.find(
+        "error",
+        directive,
+        `requests of location ${directive.args.join(" ")} get 501: ${lost.name} restricts them, and is not converted`,
+        "add the policy that takes its place, then remove directResponse and name the backend",
+      );
+      const every = matches.map(({ match }) => match);
+      this.#addRoute(directive, listeners, every, { directResponse: NOT_CONVERTED }, []);
+      return;
+    }
     const returned = valuesOf(block, "return")[0];
     if (returned !== undefined) {
       const policies = {
@@ -250,7 +263,7 @@ class Conversion {
         `location ${directive.args.join(" ")} passes requests to no server: they get 501`,
         FILES_REMEDY,
       );
-      const policies = { directResponse: { status: 501, body: "this path was not converted\n" } };
+      const policies = { directResponse: NOT_CONVERTED };
       this.#addRoute(
         directive,
         listeners,
@@ -262,7 +275,7 @@ class Conversion {
     }
     const target = this.#backends.target(passed, scope);
     if (target === undefined) {
-      const policies = { directResponse: { status: 501, body: "this path was not converted\n" } };
+      const policies = { directResponse: NOT_CONVERTED };
       this.#addRoute(
         directive,
         listeners,
@@ -316,6 +329,25 @@ class Conversion {
     const from = `${directive.file}:${directive.line}: ${directive.name} ${directive.args.join(" ")}`;
     this.#routes.push({ name, from, listeners, matches, policies, backends });
   }
+}
+
+const NOT_CONVERTED = { status: 501, body: "this path was not converted\n" };
+
+/** Directives that keep requests out and have no equivalent that could be written from them alone. */
+const RESTRICTIONS = ["auth_request", "auth_jwt", "auth_jwt_require", "auth_oidc", "satisfy", "internal"];
+
+/** What kept requests out of a location and would not any more: a route must not admit more than its location did. */
+function lostRestriction(scope: Scope): Directive | undefined {
+  const named = RESTRICTIONS.flatMap((name) => one(scope, name) ?? []);
+  const refusing = scope.flatMap((block) =>
+    valuesOf(block, "if").filter(({ block: inner = [] }) =>
+      inner.some(({ name, args }) => name === "deny" || (name === "return" && /^(?:401|403|444)$/.test(args[0] ?? ""))),
+    ),
+  );
+  const unread = nearest(scope, ({ name }) => name === "allow" || name === "deny").filter(
+    ({ args: [network = ""] }) => network !== "all" && isIP(network.split("/")[0] ?? "") === 0,
+  );
+  return [...named.filter(({ args }) => !["off", "all"].includes(args[0] ?? "")), ...refusing, ...unread][0];
 }
 
 /** Whether a backend gets the addresses that clients claim to have passed. */
