@@ -206,6 +206,8 @@ class Conversion {
     const common = { ...access(this.#reading, scope), ...responses(this.#reading, scope) };
     const group = (part: LocationMatch["part"]): readonly Json[] =>
       matches.filter((each) => each.part === part).map((each) => each.match);
+    const every = matches.map(({ match }) => match);
+    const respond = (policies: Json): void => this.#addRoute(directive, listeners, every, policies, []);
     const lost = lostRestriction(scope);
     if (lost !== undefined) {
       this.#reading.find(
@@ -214,8 +216,7 @@ class Conversion {
         `requests of location ${directive.args.join(" ")} get 501: ${lost.name} restricts them, and is not converted`,
         "add the policy that takes its place, then remove directResponse and name the backend",
       );
-      const every = matches.map(({ match }) => match);
-      this.#addRoute(directive, listeners, every, { directResponse: NOT_CONVERTED }, []);
+      respond({ directResponse: NOT_CONVERTED });
       return;
     }
     const returned = valuesOf(block, "return")[0];
@@ -224,13 +225,7 @@ class Conversion {
         ...common,
         ...returnedBy(this.#reading, returned, scope, server, kind === "regex" ? path : undefined),
       };
-      this.#addRoute(
-        directive,
-        listeners,
-        matches.map(({ match }) => match),
-        policies,
-        [],
-      );
+      respond(policies);
       return;
     }
     const passed = valuesOf(block, "proxy_pass")[0] ?? this.#fallbackOf(block, server);
@@ -247,13 +242,7 @@ class Conversion {
       return [policies];
     })[0];
     if (rewritten !== undefined) {
-      this.#addRoute(
-        directive,
-        listeners,
-        matches.map(({ match }) => match),
-        { ...common, ...rewritten },
-        [],
-      );
+      respond({ ...common, ...rewritten });
       return;
     }
     if (passed === undefined) {
@@ -263,26 +252,12 @@ class Conversion {
         `location ${directive.args.join(" ")} passes requests to no server: they get 501`,
         FILES_REMEDY,
       );
-      const policies = { directResponse: NOT_CONVERTED };
-      this.#addRoute(
-        directive,
-        listeners,
-        matches.map(({ match }) => match),
-        policies,
-        [],
-      );
+      respond({ directResponse: NOT_CONVERTED });
       return;
     }
     const target = this.#backends.target(passed, scope);
     if (target === undefined) {
-      const policies = { directResponse: NOT_CONVERTED };
-      this.#addRoute(
-        directive,
-        listeners,
-        matches.map(({ match }) => match),
-        policies,
-        [],
-      );
+      respond({ directResponse: NOT_CONVERTED });
       return;
     }
     const request = requestOf(this.#reading, scope, server, target.authority, kind === "regex" ? path : undefined);
