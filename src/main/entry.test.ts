@@ -33,7 +33,9 @@ test("help and version do not load the engine, which would take half a second", 
     "translation",
   ];
   assert.deepEqual([...rooms].sort(), expected);
-  const names = [...loadedWith("src/main.ts")].filter((file) => /^src\/(?:policies|report|tls|trace|translation)\//.test(file));
+  const names = [...loadedWith("src/main.ts")].filter((file) =>
+    /^src\/(?:policies|report|tls|trace|translation)\//.test(file),
+  );
   assert.deepEqual(names.sort(), [
     "src/policies/contract/shadow.ts",
     "src/policies/order.ts",

@@ -112,7 +112,7 @@ function attachment(
   return isTrue("Attached", "Attached", joined([...attached, ...used]));
 }
 
-/** Why a policy is without any effect that nobody has attached. */
+/** Why a policy that nothing is attached to or filtered by has no effect. */
 function lonelyText({ targetSelectors, problems }: PolicyInput): string {
   if (targetSelectors.length > 0) return "No object has the labels in targetSelectors";
   return problems.length > 0
