@@ -50,7 +50,7 @@ test("the task dump names the phase that a request waits in", async () => {
 
 test("a body in transit is in the phase respond, and may take longer than requestTimeout", async () => {
   await using upstream = await RawUpstream.listen();
-  await using plane = await TestPlane.start(to(upstream, { timeout: { requestTimeout: ms(60) } }));
+  await using plane = await TestPlane.start(to(upstream, { timeout: { requestTimeout: ms(400) } }));
   const client = await RawPeer.connect(plane.port);
   client.send(GET);
   const peer = await upstream.connection();
