@@ -8,6 +8,7 @@ import { getHeader } from "../http/message/message.ts";
 import { reasonOf } from "../upstream/callouts/callout.ts";
 import type { Fetch } from "../upstream/callouts/fetch.ts";
 import type { CalloutResponse } from "../upstream/callouts/http-call.ts";
+import { ConcurrencyLimit } from "./concurrency-limit.ts";
 
 /** Of one request. Servers of large CAs answer in less than a second, unless they are overloaded. */
 const TIMEOUT_MS = 30_000;
@@ -18,6 +19,9 @@ const NONCE_TRIES = 10;
 /** After a response that says that the server has trouble, and after none at all. */
 const FAULT_TRIES = 3;
 const FAULT_PAUSE_MS = 1000;
+/** Requests without an account at a time: after a start, every certificate asks when to renew it. */
+const MAX_READS = 4;
+const FAILURE_MEMORY_MS = 10_000;
 
 /** An error that the server has reported (RFC 8555 6.7), or why there was no usable response. */
 export class AcmeError extends Error {
@@ -71,7 +75,9 @@ export class AcmeServer {
   readonly #url: string;
   readonly #root: string | undefined;
   readonly #fetch: Fetch;
-  #directory: Directory | undefined;
+  readonly #reads = new ConcurrencyLimit(MAX_READS);
+  /** While it is asked for and once it is known; after a failure for a while, too. */
+  #directory: Promise<Directory> | undefined;
   #nonce: string | undefined;
 
   /** `root`: CAs of the server's own certificate, PEM; undefined: those of the runtime. */
@@ -81,14 +87,27 @@ export class AcmeServer {
     this.#fetch = fetch;
   }
 
-  async directory(): Promise<Directory> {
-    this.#directory ??= directoryIn(await this.get(this.#url), this.#url);
+  /** Rejects with an AcmeError. */
+  directory(): Promise<Directory> {
+    this.#directory ??= this.#readDirectory();
     return this.#directory;
+  }
+
+  async #readDirectory(): Promise<Directory> {
+    try {
+      return directoryIn(await this.get(this.#url), this.#url);
+    } catch (error) {
+      // A thousand certificates may ask now, and the answer would be the same.
+      setTimeout(() => {
+        this.#directory = undefined;
+      }, FAILURE_MEMORY_MS).unref();
+      throw error;
+    }
   }
 
   /** A request that needs no account. Rejects with an AcmeError. */
   async get(url: string): Promise<Answer> {
-    return answerOf(await this.#send(url, "GET"));
+    return answerOf(await this.#reads.run(() => this.#send(url, "GET")));
   }
 
   /**

@@ -4,6 +4,7 @@ import type { Fetch } from "../upstream/callouts/fetch.ts";
 import { type Account, AccountInCreation, forgetAccount, openAccount } from "./account.ts";
 import { AcmeError, AcmeServer } from "./acme-server.ts";
 import { removeLeftOver } from "./challenges.ts";
+import { ConcurrencyLimit } from "./concurrency-limit.ts";
 import { accountFile, certificateFile, lockFile } from "./layout.ts";
 import { LockFiles } from "./lock-files.ts";
 import { order } from "./order.ts";
@@ -68,8 +69,7 @@ export class Certificates {
   /** By their files: orders that begin at the same time share an account that is being created. */
   readonly #accounts = new Map<string, Promise<Account>>();
   readonly #swept = new Set<string>();
-  #orders = 0;
-  readonly #waiting: (() => void)[] = [];
+  readonly #orders = new ConcurrencyLimit(MAX_ORDERS);
 
   constructor(fetch: Fetch, log: Logger, pace: Pace = PACE) {
     this.#fetch = fetch;
@@ -100,7 +100,7 @@ export class Certificates {
       this.#drop(file, managed);
       return managed.busy;
     });
-    for (const next of this.#waiting.splice(0)) next();
+    this.#orders.releaseAll();
     await Promise.all(ending);
   }
 
@@ -142,7 +142,7 @@ export class Certificates {
     let pause = LOOK_MS;
     try {
       const due = await this.#due(managed);
-      pause = due === undefined ? await this.#obtain(managed) : due - Date.now();
+      pause = due === undefined ? await this.#orders.run(() => this.#obtain(managed)) : due - Date.now();
     } catch (error) {
       if (!managed.stop.signal.aborted) pause = this.#failedHere(managed, error);
     }
@@ -205,25 +205,19 @@ export class Certificates {
   async #obtain(managed: Managed): Promise<number> {
     const { certificate, stop } = managed;
     const { name, settings } = certificate;
-    await this.#turn();
+    if (stop.signal.aborted) return LOOK_MS;
+    const lock = await this.#locks.take(lockFile(settings, name));
+    if (lock === undefined) {
+      this.#step(managed, { step: "wait", at: Date.now() + this.#pace.heldPause, failure: managed.now.failure });
+      return this.#pace.heldPause;
+    }
     try {
-      if (stop.signal.aborted) return LOOK_MS;
-      const lock = await this.#locks.take(lockFile(settings, name));
-      if (lock === undefined) {
-        this.#step(managed, { step: "wait", at: Date.now() + this.#pace.heldPause, failure: managed.now.failure });
-        return this.#pace.heldPause;
-      }
-      try {
-        // Another process may have been faster.
-        const due = await this.#due(managed);
-        if (due !== undefined) return due - Date.now();
-        return await this.#orderNow(managed, () => lock.isHeld());
-      } finally {
-        await lock.release();
-      }
+      // Another process may have been faster.
+      const due = await this.#due(managed);
+      if (due !== undefined) return due - Date.now();
+      return await this.#orderNow(managed, () => lock.isHeld());
     } finally {
-      this.#orders--;
-      this.#waiting.shift()?.();
+      await lock.release();
     }
   }
 
@@ -297,12 +291,6 @@ export class Certificates {
 
   #step(managed: Managed, step: Partial<CertificateStep>): void {
     managed.now = { ...managed.now, ...step };
-  }
-
-  /** Waits for one of the orders in progress to end, if there are many. */
-  async #turn(): Promise<void> {
-    if (this.#orders >= MAX_ORDERS) await new Promise<void>((resolve) => this.#waiting.push(resolve));
-    this.#orders++;
   }
 
   #serverOf({ directory, root }: AcmeSettings): AcmeServer {
