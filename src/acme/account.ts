@@ -33,7 +33,7 @@ export async function openAccount(server: AcmeServer, settings: AcmeSettings, lo
   }
 }
 
-/** Forgets an account that the server does not know any more, so that the next order creates one. */
+/** Forgets an account that the server no longer knows; the next order creates another. */
 export async function forgetAccount(settings: AcmeSettings, { url }: Account): Promise<void> {
   const known = await readAccount(settings);
   if (known?.url === url) await writePrivate(accountFile(settings), "{}");

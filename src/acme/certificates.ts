@@ -54,7 +54,7 @@ interface Managed {
 }
 
 /**
- * Orders and renews certificates. Level-triggered: each look compares the storage with what is wanted, and does one step towards it.
+ * Orders and renews certificates. Level-triggered: each look compares the storage with the managed certificates and takes one step.
  * What is in the storage reaches listeners as the files of other certificates do, by a reload of the configuration, so this class
  * only writes files. Does not keep the process alive.
  */
@@ -77,7 +77,7 @@ export class Certificates {
     this.#pace = pace;
   }
 
-  /** What is wanted from now on. Orders in progress go on, unless their settings have changed or nobody wants them any more. */
+  /** Replaces the set of managed certificates. An order in progress continues if its certificate is still in the set with the same settings. */
   follow(wanted: readonly ManagedCertificate[]): void {
     const byFile = new Map(wanted.map((each) => [certificateFile(each.settings, each.name), each]));
     for (const [file, managed] of this.#managed) {

@@ -43,7 +43,7 @@ export class PendingChallenges {
 
   async #read(file: string): Promise<string | undefined> {
     for (const folder of this.#folders) {
-      // A storage that cannot be read has no challenge; whoever orders reports it.
+      // An unreadable storage counts as one without challenges; the thread that orders reports it.
       const text = await readIfThere(join(folder, file)).catch(() => undefined);
       if (text !== undefined) return text;
     }

@@ -22,7 +22,7 @@ test("one of several processes gets a lock, and the next one after its release",
   await next?.release();
 });
 
-test("a lock that nobody touches is taken over by one, whatever the clocks of the machines say", async () => {
+test("exactly one process takes over an abandoned lock, however the machines' clocks differ", async () => {
   using place = folder();
   writeFileSync(place.path, "a process that is gone");
   const ahead = Date.now() / 1000 + 3600;

@@ -6,7 +6,7 @@ import { makeFolderOf, readIfThere } from "./private-files.ts";
 
 /** How often a holder touches its file. */
 const TOUCH_MS = 5_000;
-/** A file that nobody has touched for so long belongs to a process that is gone. Its own clock measures it, so clocks may differ. */
+/** Milliseconds without a touch after which a lock counts as abandoned. Each process measures with its own clock, so clocks may differ. */
 const STALE_MS = 30_000;
 
 /** A lock that this process holds. */
@@ -78,7 +78,7 @@ async function create(path: string, holder: string): Promise<boolean> {
   }
 }
 
-/** Removes the lock of a process that is gone. Another process may have replaced it meanwhile: then it is put back, and false. */
+/** Removes an abandoned lock. If another process has replaced it in the meantime, puts that one back and returns false. */
 async function removeIf(path: string, stale: string, me: string): Promise<boolean> {
   const aside = `${path}.${me}`;
   try {

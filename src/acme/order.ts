@@ -33,7 +33,7 @@ interface OrderContext {
   readonly signal: AbortSignal;
 }
 
-/** Orders a certificate. Rejects with an Error that says why there is none; an AcmeError if the server says it. */
+/** Orders a certificate. @throws AcmeError if the server refuses it, Error for every other failure; the message says why */
 export async function order({ name, settings }: ManagedCertificate, context: OrderContext): Promise<IssuedCertificate> {
   const { server, account } = context;
   const { newOrder } = await server.directory();

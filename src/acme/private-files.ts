@@ -33,7 +33,7 @@ export async function writePrivate(path: string, text: string): Promise<void> {
   }
 }
 
-/** The text of a file; undefined if there is none. */
+/** The text of a file; undefined if the file does not exist. */
 export async function readIfThere(path: string): Promise<string | undefined> {
   try {
     return await readFile(path, "utf8");

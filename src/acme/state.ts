@@ -38,7 +38,7 @@ export async function writeState({ name, settings }: ManagedCertificate, state: 
   await writePrivate(stateFile(settings, name), `${JSON.stringify(state)}\n`);
 }
 
-/** The certificate of the storage; undefined if there is none that can be read. */
+/** The stored certificate; undefined if it is missing or unreadable. */
 export async function readStored({ name, settings }: ManagedCertificate): Promise<X509Certificate | undefined> {
   return readCertificate((await readIfThere(certificateFile(settings, name))) ?? "");
 }

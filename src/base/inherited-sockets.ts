@@ -32,7 +32,7 @@ export class InheritedSockets {
     return this.#addresses.has(address);
   }
 
-  /** A socket at this address that nobody has taken yet. */
+  /** A socket at this address that has not been taken yet. */
   take(address: string): number | undefined {
     const at = this.#left.findIndex((each) => each.address === address);
     return at < 0 ? undefined : this.#left.splice(at, 1)[0]?.fd;
@@ -54,7 +54,7 @@ export class InheritedSockets {
     return shares;
   }
 
-  /** Closes what nobody has taken: clients would wait on it without end. */
+  /** Closes the sockets that have not been taken: clients would wait on them forever. */
   closeRest(): void {
     for (const { fd } of this.#left.splice(0)) closeSync(fd);
   }

@@ -64,10 +64,7 @@ const run = defineCommand({
     if (options["validate-only"]) return (await import("./run.ts")).validateOnly(options, context);
     if (options["take-over"]) {
       if (options.file.some(isReadOnce))
-        throw usage(
-          "--take-over leaves standard input to nobody",
-          "write the configuration to a file, or pass it with -c",
-        );
+        throw usage("--take-over cannot read standard input", "write the configuration to a file, or pass it with -c");
       const { takeOver } = await import("./take-over/launcher.ts");
       return takeOver(argumentsOf(options), options.pid, context);
     }
@@ -292,7 +289,7 @@ const init = defineCommand({
     force: { type: "switch", summary: "Overwrite files" },
   },
   examples: [
-    { does: "A unit for systemd, in a folder of its own", run: "init systemd --to unit" },
+    { does: "A unit for systemd, in the folder unit", run: "init systemd --to unit" },
     { does: "A dashboard and alerts", run: "init grafana --to observability" },
   ],
   async run({ argument = "", options: { to, force } }, { stdout }) {

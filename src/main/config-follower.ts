@@ -31,7 +31,7 @@ interface Rejection {
   readonly deadly?: boolean;
 }
 
-/** Most warnings that the status lists: nobody reads more. */
+/** Most warnings that the status lists. */
 const MAX_WARNINGS = 50;
 
 function warningsOf(diagnostics: readonly Diagnostic[]): ConfigWarnings {

@@ -97,7 +97,7 @@ test("a missing folder is said once, lines are counted, and it is tried again", 
   assert.match(log.said[1] ?? "", /the access log is written again .*dropped=2/);
 });
 
-test("what is no file is refused, also a pipe that nobody reads", (t) => {
+test("only regular files are accepted: a pipe without a reader is refused", (t) => {
   const folder = mkdtempSync(join(tmpdir(), "tracegate-log-file-"));
   t.after(() => rmSync(folder, { recursive: true }));
   const pipe = join(folder, "pipe");

@@ -140,7 +140,7 @@ export class Acceptor {
     this.#held ??= [];
   }
 
-  /** Stops accepting; open connections are not affected. `handedOver`: another process has the socket too, and goes on. */
+  /** Stops accepting; open connections are not affected. `handedOver`: another process also has the socket and keeps serving. */
   close(handedOver = false): void {
     if (handedOver) this.#file?.keep();
     this.#server.close();

@@ -14,7 +14,7 @@ const OPENERS: Readonly<Record<string, string>> = {
   "src/kube/connect.ts": "the API server, which the operator names",
   "src/kube/port-forward.ts": "the API server, which the operator names",
   "src/main/healthcheck.ts": "a process of its own",
-  "src/main/take-over/launcher.ts": "a process of its own, which asks a gateway of the same user",
+  "src/main/take-over/launcher.ts": "a separate process, which asks a gateway of the same user",
   "src/rehearsal/client.ts": "TLS and HTTP/2 over streams in memory",
 };
 

@@ -41,7 +41,7 @@ export interface CertificateAndKey {
   readonly ocspStaple?: string | undefined;
 }
 
-/** What clients get until there is a certificate for a name. */
+/** What clients get until the certificate for a name has been issued. */
 export interface PendingCertificate {
   readonly name: string;
   /** `refuse`: the handshake fails; `selfSigned`: a certificate that is signed with its own key. */

@@ -13,11 +13,11 @@ export interface CertificateView {
   readonly listeners: readonly string[];
   /** `acme`: the gateway orders and renews it; `static`: the configuration brings it; `dynamicCa`: it signs others. */
   readonly source: "acme" | "static" | "dynamicCa";
-  /** Organization and common name of the CA that signed it; null while there is none. */
+  /** Organization and common name of the CA that signed it; null until the certificate has been issued. */
   readonly issuer: string | null;
   readonly validFrom: string | null;
   readonly expires: string | null;
-  /** `pending`: there is none yet; `early`: it is not valid yet. */
+  /** `pending`: not issued yet; `early`: not valid yet. */
   readonly state: "valid" | "early" | "expired" | "pending";
   /** While it is pending: what clients get. */
   readonly untilIssued?: "refuse" | "selfSigned";

@@ -19,7 +19,7 @@ export interface Finding extends Place {
   readonly remedy?: string;
 }
 
-/** JSON that a schema of the configuration describes. The result is checked as a whole, so it needs no types of its own. */
+/** JSON that a schema of the configuration describes. The result is checked as a whole, so it needs no separate types. */
 export type Json = Readonly<Record<string, unknown>>;
 
 export interface ConvertedListener {

@@ -79,7 +79,7 @@ const acme = z
       .enum(["refuse", "selfSigned"])
       .default("refuse")
       .describe(
-        "What clients get until there is a certificate: the handshake fails, or a certificate that nobody trusts.",
+        "What clients get until the certificate has been issued: a failed handshake (`refuse`), or a self-signed certificate.",
       ),
     root: z
       .string()

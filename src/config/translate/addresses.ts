@@ -38,7 +38,7 @@ export function listeningAt(
   if (port === 0 && hosts.length > 1)
     report([...path, "port"], { message: "0 can be used with one address only; choose a port for all of them" });
   if (socketMode !== undefined && hosts.length === addresses.length)
-    report([...path, "socketMode"], { message: "is for addresses that begin with unix:, and there is none" });
+    report([...path, "socketMode"], { message: "applies only to addresses that begin with unix:, and none does" });
   if (addresses.length === 0) return { label: String(port ?? 0) };
   return {
     addresses,

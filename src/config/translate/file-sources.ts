@@ -69,13 +69,13 @@ export class FileSources implements Sources {
     }
   }
 
-  /** The text of a file that the gateway writes itself; undefined while there is none. Its appearance is a change of the configuration. */
+  /** The text of a file that the gateway writes itself; undefined until it exists. Its creation counts as a change of the configuration. */
   readIfPresent(file: string): string | undefined {
     if (!this.#reader.exists(file)) return undefined;
     try {
       return this.#reader.readText(file);
     } catch {
-      // Whoever writes it reports that it cannot be used.
+      // Its writer reports why it cannot be used.
       return undefined;
     }
   }

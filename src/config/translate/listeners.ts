@@ -82,7 +82,7 @@ function makeBind(
     });
   if (udp.length > 0 && at.addresses !== undefined && (at.addresses.length > 1 || !hasPort(at)))
     context.report([...path, "address"], {
-      message: "a UDP listener has one IP address, from which it responds; give each address a bind of its own",
+      message: "a UDP listener has one IP address, from which it responds; write a bind for each address",
     });
   const secure = listeners.filter((each) => each.protocol === "HTTPS" || each.protocol === "TLS");
   const tcp = listeners.filter((each) => each.protocol === "TCP");

@@ -113,7 +113,7 @@ export class TakeOverSocket {
   #start({ command, folder, env }: TakeOverRequest, sockets: readonly InheritedSocket[]): ChildProcess {
     const [program = "", ...args] = command;
     const inherited = sockets.map(({ address }, i) => ({ address, fd: FIRST_FD + i }));
-    // What systemd has given to this process: it is the same unit that goes on.
+    // What systemd passed to this process, because the unit stays the same.
     const { NOTIFY_SOCKET, WATCHDOG_USEC, LISTEN_FDS: _fds, LISTEN_PID: _pid } = this.#env;
     return spawn(program, args, {
       cwd: folder,

@@ -30,8 +30,7 @@ export async function takeOver(args: readonly string[], pid: string | undefined,
     folder: process.cwd(),
     env: Object.fromEntries(variables),
   });
-  if (answer.type === "failed")
-    throw new CliError("failure", `process ${chosen.pid} goes on serving: ${answer.problem}`);
+  if (answer.type === "failed") throw new CliError("failure", `process ${chosen.pid} keeps serving: ${answer.problem}`);
   await write(stdout, `process ${answer.pid} serves, process ${chosen.pid} drains\n`);
   return 0;
 }

@@ -10,7 +10,7 @@ export function inheritedSockets(env: NodeJS.ProcessEnv): InheritedSockets {
   return new InheritedSockets(JSON.parse(text) as InheritedSocket[], true);
 }
 
-/** Tells the gateway that this process takes over from; resolves when it has been told, or is gone. */
+/** Notifies the gateway that this process replaces; resolves once it has the message or has ended. */
 export function tellPredecessor(message: SuccessorMessage): Promise<void> {
   return new Promise((resolve) => {
     if (process.send === undefined) resolve();

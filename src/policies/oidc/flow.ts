@@ -74,7 +74,7 @@ export class LoginFlow {
     return redirect(this.#returnUrl(transaction), [...this.sessions.issue(session, sent), removal]);
   }
 
-  /** Refreshes the tokens of a session. The call goes on if the client leaves: the provider may have replaced the old token already. */
+  /** Refreshes the tokens of a session. The call continues if the client leaves, because the provider may already have replaced the old token. */
   async renew(session: Session, waiting: Pick<Waiting, "trace" | "span">): Promise<Renewal> {
     try {
       const call = tokenFetch(this.#fetch, observerOf(waiting, "oidc"), new AbortController().signal);

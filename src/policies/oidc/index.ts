@@ -213,7 +213,7 @@ class Gate {
       }
       if (renewal !== undefined) return this.#without(context, cookies, session, renewal);
       if (session.refresh === undefined) return this.#refuse(context, cookies, "lapsed");
-      // The tokens are still valid: whoever refreshes them brings the new ones.
+      // The tokens are still valid; the request that refreshes them will return the new ones.
       if (!lapsed && shared.refreshing(session.generation))
         return this.#admit(context, cookies, session, session !== sent);
       return this.#renew(context, cookies, session, shared);

@@ -177,7 +177,7 @@ async function tokenOf({ request, requestBody }: PolicyContext): Promise<string>
   return token;
 }
 
-/** A page of the gateway. Nobody may frame it: a click on a hidden button would log the user out. */
+/** A page of the gateway. It cannot be framed: a click on a hidden button would log the user out. */
 function page(content: string, cookies: readonly string[] = []): LocalReply {
   const fields = cookies.flatMap((cookie) => ["set-cookie", cookie]);
   return {

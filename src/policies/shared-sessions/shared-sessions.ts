@@ -176,7 +176,7 @@ export class SharedSessions {
   async #run(generation: string, run: () => Promise<Renewal>): Promise<Renewal> {
     const renewal = await run();
     const { slot, tag } = leaseOf(generation);
-    // Posted before the lease ends: whoever finds it ended has the message in its queue.
+    // Posted before the lease ends, so that a thread that finds the lease ended already has the message in its queue.
     this.#channel?.postMessage({ generation, renewal });
     this.#learn(generation, renewal);
     const kept = renewal.state === "failed" ? 0 : DONE;

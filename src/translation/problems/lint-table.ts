@@ -334,7 +334,7 @@ export const LINTS = {
     title: "An ACME account has no email address",
     meaning: "The CA cannot tell anybody about problems with the account or its certificates.",
     remedy: { file: "set email", objects: ACME_ELSEWHERE },
-    says: () => "the CA can warn nobody, because there is no email",
+    says: () => "the CA cannot send warnings, because no email is set",
     isNote: true,
   }),
   "acme-staging": lint({

@@ -146,7 +146,7 @@ export const settings = z
           })
           .optional()
           .describe(
-            "A file for the access log. Lines that cannot be written, as on a full disk, are dropped and counted, and traffic goes on. Default: standard output, where all other lines go in any case.",
+            "A file for the access log. Lines that cannot be written, for example because the disk is full, are dropped and counted; traffic continues. Default: standard output, where all other lines always go.",
           ),
         reasons: z
           .enum(["full", "code", "off"])

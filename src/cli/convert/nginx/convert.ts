@@ -311,7 +311,7 @@ const NOT_CONVERTED = { status: 501, body: "this path was not converted\n" };
 /** Directives that keep requests out and have no equivalent that could be written from them alone. */
 const RESTRICTIONS = ["auth_request", "auth_jwt", "auth_jwt_require", "auth_oidc", "satisfy", "internal"];
 
-/** What kept requests out of a location and would not any more: a route must not admit more than its location did. */
+/** A restriction that the conversion would lose: a route must not admit more than its location did. */
 function lostRestriction(scope: Scope): Directive | undefined {
   const named = RESTRICTIONS.flatMap((name) => one(scope, name) ?? []);
   const refusing = scope.flatMap((block) =>

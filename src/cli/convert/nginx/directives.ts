@@ -51,7 +51,7 @@ const OWN = "the gateway does this itself";
 const PROCESS = "it is about the process of nginx";
 const FILES = "it is about files";
 
-/** Those that nobody needs to miss, with the reason. */
+/** Directives that can be left out without loss, with the reason. */
 export const IDLE: ReadonlyMap<string, string> = new Map([
   ...[
     "user",

@@ -17,7 +17,7 @@ export function access(reading: Reading, scope: Scope): Json {
       reading.find(
         "error",
         realm,
-        "auth_basic without a file of users: nobody can sign in",
+        "auth_basic has no file of users, so every sign-in fails",
         "put the users into basicAuth.htpasswd",
       );
     const file = users?.args[0];

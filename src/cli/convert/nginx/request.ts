@@ -74,7 +74,7 @@ export function requestOf(
         "warning",
         each,
         "after the rewrite no other location is chosen",
-        "give the new path a route of its own, or redirect to it",
+        "add a route for the new path, or redirect to it",
       );
     const dropsQuery = replacement.endsWith("?");
     const target = JSON.stringify(replacement.replace(/\?$/, ""));
