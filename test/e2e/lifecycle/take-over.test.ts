@@ -83,7 +83,7 @@ test("another process takes over under load: no request fails, and the first one
   await writeFile(join(gateway.folder, "bad.yaml"), "binds: 1\n");
   const failed = await takeOver({ file: join(gateway.folder, "bad.yaml") }, { XDG_RUNTIME_DIR: runtime });
   assert.ok("failure" in failed);
-  assert.match(failed.failure, /goes on serving: .*bad\.yaml:1:8: error: binds/);
+  assert.match(failed.failure, /keeps serving: .*bad\.yaml:1:8: error: binds/);
   assert.equal(await get({ port }), "200 first");
 
   const next = join(gateway.folder, "next.yaml");
