@@ -3,7 +3,7 @@ import { ERRORS, GatewayError, messageOf } from "../../base/errors.ts";
 import { rejected, type Told } from "../contract/decisions.ts";
 import { TokenCallError } from "./token-call.ts";
 
-/** Why a login failed, or cannot begin: status and text. */
+/** Why a login or logout failed, or cannot begin: status and text, and the action in the trace unless that is `callback`. */
 const PROBLEMS = {
   authenticationRequired: [401, "authentication required"],
   invalidCallback: [400, "invalid callback"],
@@ -16,9 +16,9 @@ const PROBLEMS = {
   invalidIdToken: [500, "the id token is invalid"],
   missingIdToken: [500, "the token endpoint returned no id token"],
   refreshRefused: [401, "the provider no longer accepts the session"],
-  foreignLogout: [403, "the logout comes from another site"],
-  invalidLogoutToken: [400, "the logout token is invalid"],
-  revocationsFull: [503, "too many logouts at a time"],
+  foreignLogout: [403, "the logout comes from another site", "logout"],
+  invalidLogoutToken: [400, "the logout token is invalid", "backChannelLogout"],
+  revocationsFull: [503, "too many logouts at a time", "logout"],
   cookieTooLarge: [500, "claims and tokens are too large for cookies"],
   exchangeRefused: [500, "the token endpoint refuses the request of the gateway"],
   exchangeFailed: [502, "the token endpoint gave no valid response"],
@@ -29,11 +29,11 @@ export type LoginProblem = keyof typeof PROBLEMS;
 
 /** Problems of logins are decisions of the policy, `why` with what the provider or a library says. */
 export const PROBLEM_TEXTS = Object.fromEntries(
-  Object.entries(PROBLEMS).map(([code, [, text]]) => [
+  Object.entries(PROBLEMS).map(([code, [, text, action = "callback"]]) => [
     code,
     ({ why }: { readonly why: string | undefined }): Told =>
       rejected(why === undefined ? text : `${text}: ${why}`, {
-        action: "callback",
+        action,
         result: `${ERRORS.TG_OIDC.message}: ${text}`,
       }),
   ]),

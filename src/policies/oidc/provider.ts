@@ -165,7 +165,7 @@ export class Provider {
       const { sub, sid, jti = "", iat = 0, events, nonce } = payload;
       if (nonce !== undefined) throw new Error("it has a nonce");
       if (!isObject(events) || !isObject(events[LOGOUT_EVENT])) throw new Error("it is not about a logout");
-      if (sid !== undefined && typeof sid !== "string") throw new Error("its sid is not a text");
+      if (!isOptionalText(sub) || !isOptionalText(sid)) throw new Error("its sub or sid is not a text");
       if (sub === undefined && sid === undefined) throw new Error("it names neither a user nor a session");
       return { sub, sid, jti, iat };
     } catch (error) {
@@ -276,4 +276,8 @@ function readKeys(jwks: string): JWTVerifyGetKey {
       cause,
     );
   }
+}
+
+function isOptionalText(value: unknown): value is string | undefined {
+  return value === undefined || typeof value === "string";
 }
