@@ -12,8 +12,8 @@ import { asError, messageOf } from "../../base/errors.ts";
 import type { InheritedSocket } from "../../base/inherited-sockets.ts";
 import type { Logger } from "../../base/log.ts";
 import type { OwnSockets } from "../../base/own-sockets.ts";
-import { listenAtFile } from "../../base/socket-file.ts";
-import { ownSocketPath } from "./folder.ts";
+import { claimSocketFile, listenAtFile } from "../../base/socket-file.ts";
+import { ownSocketPath, socketPaths } from "./folder.ts";
 import { INHERITED, readRequest, readSuccessorMessage, type TakeOverAnswer, type TakeOverRequest } from "./messages.ts";
 
 type Environment = Readonly<Record<string, string | undefined>>;
@@ -54,6 +54,8 @@ export class TakeOverSocket {
     const opened = new TakeOverSocket(gateway, log, env, onTaken);
     try {
       const path = ownSocketPath(env);
+      // Killed gateways leave theirs.
+      await Promise.all(Array.from(socketPaths(env).values(), claimSocketFile));
       const server = createServer((socket) => opened.#serve(socket));
       await listenAtFile(server, path, 0o600, {});
       server.unref();

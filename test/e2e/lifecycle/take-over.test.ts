@@ -1,7 +1,9 @@
 import assert from "node:assert/strict";
-import { readdirSync, statSync } from "node:fs";
+import { once } from "node:events";
+import { mkdirSync, readdirSync, renameSync, statSync } from "node:fs";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { Agent, createServer, request } from "node:http";
+import { createServer as createSocketServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
@@ -26,6 +28,19 @@ function get(options: object): Promise<string> {
       .on("error", ({ message }) => resolve(message))
       .end();
   });
+}
+
+/** A socket file on which no process listens. */
+async function socketOfKilledProcess(folder: string): Promise<string> {
+  mkdirSync(folder, { mode: 0o700 });
+  const path = join(folder, "1.sock");
+  const server = createSocketServer().listen(`${path}.bound`);
+  await once(server, "listening");
+  renameSync(`${path}.bound`, path);
+  server.close();
+  await once(server, "close");
+  assert.ok(statSync(path).isSocket());
+  return path;
 }
 
 test("another process takes over under load: no request fails, and the first one finishes what it has begun", async (t) => {
@@ -61,10 +76,12 @@ test("another process takes over under load: no request fails, and the first one
       },
     ],
   });
+  const left = await socketOfKilledProcess(join(runtime, "tracegate"));
   await using gateway = await TestGateway.start(config("first"), { env: { XDG_RUNTIME_DIR: runtime } });
   const own = join(runtime, "tracegate", `${gateway.process.pid}.sock`);
   await gateway.until(() => statSync(own, { throwIfNoEntry: false }) !== undefined, "the socket for take-overs");
   assert.deepEqual([statSync(own).mode & 0o777, statSync(join(own, "..")).mode & 0o777], [0o600, 0o700]);
+  assert.equal(statSync(left, { throwIfNoEntry: false }), undefined);
 
   const late = get({ port, path: "/late" });
   await gateway.until(() => held.length === 1, "the long request");
