@@ -14,6 +14,8 @@ import { ConcurrencyLimit } from "./concurrency-limit.ts";
 const TIMEOUT_MS = 30_000;
 /** A chain of certificates is the longest answer. */
 const MAX_BYTES = 1024 * 1024;
+/** Characters of an error that logs, the storage and `tgctl certs` show. */
+const SHOWN = 1000;
 /** A server may reject nonces at any time (RFC 8555 6.5), one that is about to restart even all of them. */
 const NONCE_TRIES = 10;
 /** After a response that says that the server has trouble, and after none at all. */
@@ -184,7 +186,7 @@ export class AcmeServer {
       });
     } catch (error) {
       const reason = error instanceof GatewayError ? reasonOf(error) : messageOf(error);
-      throw new AcmeError("", 503, `${new URL(url).host} cannot be reached: ${reason}`);
+      throw new AcmeError("", 503, `no response from ${URL.parse(url)?.host ?? url}: ${reason}`);
     }
     this.#nonce = getHeader(response.headers, "replay-nonce") ?? this.#nonce;
     if (response.status >= 200 && response.status < 300) return response;
@@ -223,7 +225,7 @@ export function describe(problem: Readonly<Record<string, unknown>>): string {
   const subproblems = Array.isArray(problem.subproblems) ? problem.subproblems.filter(isObject) : [];
   const reasons = subproblems.map((each) => (typeof each.detail === "string" ? each.detail : typeOf(each)));
   const detail = typeof problem.detail === "string" ? problem.detail : "";
-  return [`${typeOf(problem) || "error"}: ${detail}`, ...reasons].join("; ");
+  return [`${typeOf(problem) || "error"}: ${detail}`, ...reasons].join("; ").slice(0, SHOWN);
 }
 
 function typeOf({ type }: Readonly<Record<string, unknown>>): string {

@@ -14,7 +14,7 @@ import { LogOutput } from "../base/log.ts";
 import { parseLogFilter } from "../base/log-filter.ts";
 import { OwnSockets } from "../base/own-sockets.ts";
 import { Egress, NO_LOOKUP_RULES } from "../net/egress.ts";
-import { fetchThrough } from "../upstream/callouts/fetch.ts";
+import { type Fetch, fetchThrough } from "../upstream/callouts/fetch.ts";
 import { Resolver } from "../upstream/resolve/resolver.ts";
 import { Certificates } from "./certificates.ts";
 import { PendingChallenges } from "./challenges.ts";
@@ -227,4 +227,24 @@ test("a reload keeps an order in progress; a process that ends gives it up at on
   await until(() => scene.server.orders.length === 3, "the order of the other process");
   held.resolve();
   await until(() => steps(second, certificate) === "renew", "the certificate");
+});
+
+test("a shutdown does not wait for a server that does not respond", async () => {
+  const storage = mkdtempSync(join(tmpdir(), "tracegate-acme-"));
+  const hung = Promise.withResolvers<void>();
+  const fetch: Fetch = async (url, { method }) => {
+    if (method === "POST") {
+      hung.resolve();
+      return new Promise(() => {});
+    }
+    const directory = { newNonce: `${url}/nonce`, newAccount: `${url}/account`, newOrder: `${url}/order` };
+    return { status: 200, headers: ["replay-nonce", "n"], body: Buffer.from(JSON.stringify(directory)) };
+  };
+  const log = new LogOutput(parseLogFilter("info"), "text", () => {}).logger("acme");
+  const process = new Certificates(fetch, log, PACE);
+  const settings = { directory: "https://acme.example/directory", storage, challenge: "http-01" } as const;
+  process.follow([{ name: NAME, settings }]);
+  await hung.promise;
+  await process.close();
+  rmSync(storage, { recursive: true });
 });

@@ -136,7 +136,11 @@ export class Networks {
   /** The text of the widest network that contains the address of a peer; undefined = no network does. A zone is ignored. */
   find(peer: string): string | undefined {
     const groups = groupsOfAddress(peer);
-    if (groups === undefined) return undefined;
+    return groups && this.findGroups(groups);
+  }
+
+  /** The same for an address that `groupsOfAddress` has read. */
+  findGroups(groups: readonly number[]): string | undefined {
     const isMapped = groups[5] === 0xffff && groups.slice(0, 5).every((group) => group === 0);
     return this.#lists[isMapped ? "ipv4" : "ipv6"].find(String.fromCharCode(...groups));
   }

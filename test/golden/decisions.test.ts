@@ -250,6 +250,7 @@ const POLICIES: Readonly<Record<RequestPolicyKind, string>> = {
     session: [{ expires: 1_800_000_000 }],
     renewed: [{ expires: 1_800_000_000 }],
     kept: [{ expires: 1_800_000_000, why: "the token endpoint said invalid_grant" }],
+    notRenewed: [{ why }],
     loggedOut: [
       { had: true, atProvider: true },
       { had: false, atProvider: false },

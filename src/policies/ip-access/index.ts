@@ -4,7 +4,7 @@
  */
 import { createHash } from "node:crypto";
 import { counted } from "../../base/counted.ts";
-import { canonicalAddress, Networks, parseNetwork } from "../../base/ip-address.ts";
+import { groupsOfAddress, Networks, parseNetwork } from "../../base/ip-address.ts";
 import { applied, Decisions, rejected } from "../contract/decisions.ts";
 import type { PolicyDeps } from "../contract/deps.ts";
 import { PolicyError, type PolicyProblem } from "../contract/policy-error.ts";
@@ -71,10 +71,12 @@ function prepare({ allow, deny }: IpAccess): (deps: PolicyDeps) => PolicyHooks {
   const allowed = allow && readList("allow", allow);
   const denied = deny && readList("deny", deny);
   const decide = (address: string): AccessDecision => {
-    if (canonicalAddress(address) === undefined) return { code: "noAddress", address };
-    const denying = denied?.find(address);
+    // Link-local clients have a zone, which networks do not.
+    const groups = groupsOfAddress(address);
+    if (groups === undefined) return { code: "noAddress", address };
+    const denying = denied?.findGroups(groups);
     if (denying !== undefined) return { code: "denied", address, network: denying };
-    const network = allowed?.find(address);
+    const network = allowed?.findGroups(groups);
     return allowed !== undefined && network === undefined
       ? { code: "notAllowed", address }
       : { code: "allowed", address, network };

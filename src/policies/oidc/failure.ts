@@ -3,7 +3,7 @@ import { ERRORS, GatewayError, messageOf } from "../../base/errors.ts";
 import { rejected, type Told } from "../contract/decisions.ts";
 import { TokenCallError } from "./token-call.ts";
 
-/** Why a login or logout failed, or cannot begin: status and text, and the action in the trace unless that is `callback`. */
+/** Why a login or logout failed, or cannot begin: status, text and, in traces, the action if it is not `callback`. */
 const PROBLEMS = {
   authenticationRequired: [401, "authentication required"],
   invalidCallback: [400, "invalid callback"],
@@ -27,7 +27,7 @@ const PROBLEMS = {
 
 export type LoginProblem = keyof typeof PROBLEMS;
 
-/** Problems of logins are decisions of the policy, `why` with what the provider or a library says. */
+/** Problems of logins and logouts are decisions of the policy, `why` with what the provider or a library says. */
 export const PROBLEM_TEXTS = Object.fromEntries(
   Object.entries(PROBLEMS).map(([code, [, text, action = "callback"]]) => [
     code,

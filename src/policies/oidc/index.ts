@@ -43,6 +43,7 @@ type Found = Exclude<FoundSession["state"], "valid"> | "missing" | "revoked" | "
 type OidcDecision =
   | { readonly code: "session" | "renewed"; readonly expires: number }
   | { readonly code: "kept"; readonly expires: number; readonly why: string }
+  | { readonly code: "notRenewed"; readonly why: string }
   | { readonly code: "preflight" | "notFetched" | "loggedIn" }
   | { readonly code: "refused" | "login"; readonly session: Found }
   | LogoutDecision
@@ -57,10 +58,12 @@ const decisions = new Decisions<OidcDecision>(KIND, {
       expires: timeOf(expires),
     }),
   kept: ({ expires, why }) =>
-    failed(`its tokens could not be refreshed: ${why}; the session goes on until they expire at ${timeOf(expires)}`, {
+    failed(`its tokens could not be refreshed: ${why}; the session is valid until they expire at ${timeOf(expires)}`, {
       action: "refresh",
       expires: timeOf(expires),
     }),
+  notRenewed: ({ why }) =>
+    rejected(`its tokens have expired and could not be refreshed: ${why}`, { action: "refresh", result: "failed" }),
   preflight: () => skipped("a CORS preflight carries no cookies"),
   notFetched: () => {
     const reason = "the provider's discovery document or key set has not been fetched yet";
@@ -137,13 +140,19 @@ function hooksOf(config: Oidc, provider: Provider, deps: PolicyDeps): PolicyHook
       const callback = flow.callbackOf(context.request);
       if (callback !== undefined) {
         if (incomplete) throw notFetched(context);
-        return finish(context, flow, callback, cookies);
+        return finish(context, flow, callback, cookies).catch((error: unknown) => fail(context, error));
       }
       const step = logout?.stepOf(context.request);
       if (step === undefined || logout === undefined) return gate.check(context, cookies);
-      if (step === "logout") return logout.byUser(context, cookies, decisions);
-      if (incomplete) throw notFetched(context);
-      return logout.byProvider(context, decisions);
+      if (step === "backChannel") {
+        if (incomplete) throw notFetched(context);
+        return logout.byProvider(context, decisions).catch((error: unknown) => fail(context, error));
+      }
+      try {
+        return logout.byUser(context, cookies, decisions);
+      } catch (error) {
+        return fail(context, error);
+      }
     },
   };
 }
@@ -222,10 +231,11 @@ class Gate {
 
   async #renew(context: PolicyContext, cookies: Cookies, session: Session, shared: SharedSessions) {
     const renewal = await shared.once(session.generation, () => this.#flow.renew(session, context));
-    if (renewal.state !== "renewed") return this.#without(context, cookies, session, renewal);
-    // The user may have logged out while the provider was asked.
-    if (shared.isRevoked(this.#flow.sessions.keys(renewal.session), session.began))
+    // A logout may have come meanwhile; the provider then refuses the refresh, too.
+    const { sessions } = this.#flow;
+    if (shared.isRevoked(sessions.keys(renewal.state === "renewed" ? renewal.session : session), session.began))
       return this.#refuse(context, cookies, "revoked");
+    if (renewal.state !== "renewed") return this.#without(context, cookies, session, renewal);
     this.#admit(context, cookies, renewal.session, true);
     return undefined;
   }
@@ -245,7 +255,7 @@ class Gate {
       return undefined;
     }
     if (renewal.state === "refused") return this.#refuse(context, cookies, "ended");
-    trace?.report(decisions, { code: "unreachable", why });
+    trace?.report(decisions, { code: "notRenewed", why });
     throw new LoginError("unreachable", new Error(why));
   }
 
@@ -292,17 +302,17 @@ function notFetched({ trace }: PolicyContext): GatewayError {
   return decisions.reject(trace, { code: "notFetched" }, "TG_DOCUMENT_MISSING");
 }
 
-/** Handles the callback. Errors of the login carry no token, so the trace may show their message. */
+/** Handles the callback. */
 async function finish(context: PolicyContext, flow: LoginFlow, callback: URLSearchParams, cookies: Cookies) {
-  const { trace } = context;
-  try {
-    const reply = await flow.finish(callback, cookies, context);
-    trace?.report(decisions, { code: "loggedIn" });
-    return reply;
-  } catch (error) {
-    if (error instanceof LoginError) trace?.report(decisions, { code: error.problem, why: error.cause?.message });
-    throw error;
-  }
+  const reply = await flow.finish(callback, cookies, context);
+  context.trace?.report(decisions, { code: "loggedIn" });
+  return reply;
+}
+
+/** Ends a login or logout that has failed. Its errors carry no token, so the trace may show their message. */
+function fail({ trace }: PolicyContext, error: unknown): never {
+  if (error instanceof LoginError) trace?.report(decisions, { code: error.problem, why: error.cause?.message });
+  throw error;
 }
 
 /**

@@ -4,7 +4,7 @@ import { applied, type Decisions, type Texts } from "../contract/decisions.ts";
 import type { PolicyContext } from "../contract/types.ts";
 import { revocationKey, type SharedSessions } from "../shared-sessions/shared-sessions.ts";
 import type { Cookies } from "./cookies.ts";
-import { LoginError, type LoginProblem } from "./failure.ts";
+import { LoginError } from "./failure.ts";
 import { type LoginFlow, redirect } from "./flow.ts";
 import { LOGOUT_TOKEN_AGE, type Provider } from "./provider.ts";
 import type { Oidc } from "./schema.ts";
@@ -37,10 +37,6 @@ export const LOGOUT_TEXTS: Texts<LogoutDecision> = {
       { action: "backChannelLogout", ended },
     ),
 };
-
-interface Reporting {
-  readonly trace: PolicyContext["trace"];
-}
 
 /** The ways out of a session: by the user (RP-Initiated Logout 1.0) and by the provider (Back-Channel Logout 1.0). */
 export class Logout {
@@ -77,12 +73,9 @@ export class Logout {
    * Ends the session of the browser, here and at the provider. Other sites must not log users out: a form of theirs is rejected, and a
    * link of theirs shows a question first.
    */
-  byUser({ request, trace }: PolicyContext, sent: Cookies, decisions: Decisions<LogoutDecision | Problem>): LocalReply {
+  byUser({ request, trace }: PolicyContext, sent: Cookies, decisions: Decisions<LogoutDecision>): LocalReply {
     const from = this.#sourceOf(request);
-    if (from === "foreign" && request.method === "POST") {
-      trace?.report(decisions, { code: "foreignLogout", why: undefined });
-      throw new LoginError("foreignLogout");
-    }
+    if (from === "foreign" && request.method === "POST") throw new LoginError("foreignLogout");
     if (from !== "own" && request.method === "GET") {
       trace?.report(decisions, { code: "askLogout" });
       return page(
@@ -104,21 +97,11 @@ export class Logout {
   }
 
   /** Ends sessions because the provider says so. The request carries no cookie: a signed token proves who sends it. */
-  async byProvider(context: PolicyContext, decisions: Decisions<LogoutDecision | Problem>): Promise<LocalReply> {
-    try {
-      return await this.#byProvider(context, decisions);
-    } catch (error) {
-      if (error instanceof LoginError)
-        context.trace?.report(decisions, { code: error.problem, why: error.cause?.message });
-      throw error;
-    }
-  }
-
-  async #byProvider(context: PolicyContext, decisions: Decisions<LogoutDecision | Problem>): Promise<LocalReply> {
+  async byProvider(context: PolicyContext, decisions: Decisions<LogoutDecision>): Promise<LocalReply> {
     const token = await this.#provider.verifyLogoutToken(await tokenOf(context));
     const now = seconds();
     const seen = revocationKey(...this.#client, "jti", token.jti);
-    // The mark of a token counts like a revocation of nobody's session.
+    // A token that was used is recorded like a revocation, under a key that no session has.
     const known = this.#shared?.isRevoked([seen], 0, now) === true;
     if (!known) {
       const { sid, sub = "" } = token;
@@ -134,7 +117,7 @@ export class Logout {
       this.#shared?.revoke(seen, now, now + LOGOUT_TOKEN_AGE + SKEW);
     }
     const ended = known ? "known" : token.sid === undefined ? "user" : "session";
-    report(context, decisions, { code: "providerLogout", ended });
+    context.trace?.report(decisions, { code: "providerLogout", ended });
     return { status: 200, headers: ["cache-control", "no-store"], body: "" };
   }
 
@@ -145,8 +128,8 @@ export class Logout {
   }
 
   /**
-   * Who sent the browser here. Browsers say so over TLS (Fetch Metadata, section 2.4); else Origin or Referer do. `unknown`: nobody
-   * says it, as with a typed address without TLS or a client that is no browser.
+   * Who sent the browser here. Browsers say so over TLS (Fetch Metadata, section 2.4); else Origin or Referer do. `unknown`: the
+   * request has none of them, as with a typed address without TLS or a client that is no browser.
    */
   #sourceOf({ headers }: HttpRequest): "own" | "foreign" | "unknown" {
     const site = getHeader(headers, "sec-fetch-site");
@@ -155,12 +138,6 @@ export class Logout {
     if (source === undefined) return "unknown";
     return URL.canParse(source) && new URL(source).origin === this.#origin ? "own" : "foreign";
   }
-}
-
-type Problem = { readonly code: LoginProblem; readonly why: string | undefined };
-
-function report({ trace }: Reporting, decisions: Decisions<LogoutDecision | Problem>, decision: LogoutDecision): void {
-  trace?.report(decisions, decision);
 }
 
 /** The parameter `logout_token` of a form (Back-Channel Logout 1.0, section 2.5). */

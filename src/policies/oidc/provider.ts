@@ -36,8 +36,6 @@ interface LogoutToken {
   readonly sub: string | undefined;
   readonly sid: string | undefined;
   readonly jti: string;
-  /** Unix seconds. */
-  readonly iat: number;
 }
 
 /** The protocol with one provider: oauth4webapi for requests and callbacks, jose for ID tokens. */
@@ -162,15 +160,21 @@ export class Provider {
       // An id token that is presented as a logout token has another type, a nonce, or no such event.
       if (!LOGOUT_TYPES.has((protectedHeader.typ ?? "jwt").toLowerCase().replace(/^application\//, "")))
         throw new Error(`its type is ${JSON.stringify(protectedHeader.typ)}`);
-      const { sub, sid, jti = "", iat = 0, events, nonce } = payload;
+      const { sub, sid, jti = "", events, nonce } = payload;
       if (nonce !== undefined) throw new Error("it has a nonce");
       if (!isObject(events) || !isObject(events[LOGOUT_EVENT])) throw new Error("it is not about a logout");
-      if (!isOptionalText(sub) || !isOptionalText(sid)) throw new Error("its sub or sid is not a text");
+      // The library checks only that they are there.
+      if (typeof jti !== "string") throw new Error("its jti is not a string");
+      if (sub !== undefined && typeof sub !== "string") throw new Error("its sub is not a string");
+      if (sid !== undefined && typeof sid !== "string") throw new Error("its sid is not a string");
       if (sub === undefined && sid === undefined) throw new Error("it names neither a user nor a session");
-      return { sub, sid, jti, iat };
+      return { sub, sid, jti };
     } catch (error) {
       if (error instanceof errors.JWKSNoMatchingKey) this.onUnknownKey();
-      throw new LoginError("invalidLogoutToken", reason(error));
+      throw new LoginError(
+        "invalidLogoutToken",
+        error instanceof errors.JOSENotSupported ? UNSUPPORTED : reason(error),
+      );
     }
   }
 
@@ -240,6 +244,9 @@ export class Provider {
   }
 }
 
+/** Anyone can post a logout token, and the library's message would quote names from its header (RFC 7515 4.1.11). */
+const UNSUPPORTED = new Error("its header requires an extension or an algorithm that is not supported");
+
 function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
@@ -276,8 +283,4 @@ function readKeys(jwks: string): JWTVerifyGetKey {
       cause,
     );
   }
-}
-
-function isOptionalText(value: unknown): value is string | undefined {
-  return value === undefined || typeof value === "string";
 }
