@@ -89,7 +89,7 @@ export function tlsOf(reading: Reading, { block, directive }: Server): Json {
   if (at !== undefined && old.length > 0)
     reading.find("warning", at, `${old.join(", ")}: old versions of TLS are not spoken`, "clients need TLS 1.2 or 1.3");
   const verify = one(scope, "ssl_verify_client")?.args[0];
-  const ca = one(scope, "ssl_client_certificate")?.args[0];
+  const ca = (one(scope, "ssl_client_certificate") ?? one(scope, "ssl_trusted_certificate"))?.args[0];
   return {
     cert,
     key,
