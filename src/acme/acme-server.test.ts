@@ -5,6 +5,7 @@ import type { Fetch } from "../upstream/callouts/fetch.ts";
 import { type AccountKey, AcmeError, AcmeServer, accountKey } from "./acme-server.ts";
 
 const DIRECTORY = "https://acme.example/directory";
+const NEVER = new AbortController().signal;
 
 /** A server whose answers are released one by one, and what it was asked. */
 function heldServer() {
@@ -26,7 +27,7 @@ function heldServer() {
       await new Promise(setImmediate);
     }
   };
-  return { asked, release, most: () => most, server: new AcmeServer(DIRECTORY, undefined, fetch) };
+  return { asked, release, most: () => most, server: new AcmeServer(DIRECTORY, undefined, fetch, NEVER) };
 }
 
 test("a thousand certificates that ask at once read the directory once, and few at a time ask further", async () => {
@@ -51,7 +52,7 @@ test("a directory that cannot be read is not asked for again at once, but later"
     asked++;
     return { status: 404, headers: [], body: Buffer.from("not here") };
   };
-  const server = new AcmeServer(DIRECTORY, undefined, refusing);
+  const server = new AcmeServer(DIRECTORY, undefined, refusing, NEVER);
   for (let i = 0; i < 3; i++) await assert.rejects(server.directory(), AcmeError);
   assert.equal(asked, 1);
   t.mock.timers.tick(60_000);
@@ -76,7 +77,7 @@ function scripted(...answers: { status: number; headers?: string[]; body: string
     if (answer === undefined) throw new Error("the response is longer than 1048576 bytes");
     return { status: answer.status, headers: answer.headers ?? [], body: Buffer.from(answer.body) };
   };
-  return { nonces, server: new AcmeServer(DIRECTORY, undefined, fetch) };
+  return { nonces, server: new AcmeServer(DIRECTORY, undefined, fetch, NEVER) };
 }
 
 const problem = (type: string, more: object = {}): string =>
@@ -132,7 +133,7 @@ test("a response that is too long, that is not JSON, or whose URL is wrong says 
   assert.equal((await page.post(URLS.newOrder, key, "account", {})).body, undefined);
   const html: Fetch = async () => ({ status: 200, headers: [], body: Buffer.from("<html>") });
   await assert.rejects(
-    new AcmeServer(DIRECTORY, undefined, html).directory(),
+    new AcmeServer(DIRECTORY, undefined, html, NEVER).directory(),
     /is not the directory of an ACME server/,
   );
   await assert.rejects(scripted().server.post("not a URL", key, "account", {}), /no response from not a URL: /);

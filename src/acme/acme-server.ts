@@ -9,6 +9,7 @@ import { reasonOf } from "../upstream/callouts/callout.ts";
 import type { Fetch } from "../upstream/callouts/fetch.ts";
 import type { CalloutResponse } from "../upstream/callouts/http-call.ts";
 import { ConcurrencyLimit } from "./concurrency-limit.ts";
+import { endedBy } from "./ended-by.ts";
 
 /** Of one request. Servers of large CAs answer in less than a second, unless they are overloaded. */
 const TIMEOUT_MS = 30_000;
@@ -77,16 +78,18 @@ export class AcmeServer {
   readonly #url: string;
   readonly #root: string | undefined;
   readonly #fetch: Fetch;
+  readonly #signal: AbortSignal;
   readonly #reads = new ConcurrencyLimit(MAX_READS);
   /** While it is asked for and once it is known; after a failure for a while, too. */
   #directory: Promise<Directory> | undefined;
   #nonce: string | undefined;
 
-  /** `root`: CAs of the server's own certificate, PEM; undefined: those of the runtime. */
-  constructor(directory: string, root: string | undefined, fetch: Fetch) {
+  /** `root`: CAs of the server's own certificate, PEM; undefined: those of the runtime. `signal` ends all calls. */
+  constructor(directory: string, root: string | undefined, fetch: Fetch, signal: AbortSignal) {
     this.#url = directory;
     this.#root = root;
-    this.#fetch = fetch;
+    this.#fetch = endedBy(signal, fetch);
+    this.#signal = signal;
   }
 
   /** Rejects with an AcmeError. */
@@ -164,7 +167,7 @@ export class AcmeServer {
         if (left === 1 || body !== undefined || !(error instanceof AcmeError) || error.status < 500) throw error;
         if (error.retryAfter !== undefined) throw error;
       }
-      await delay(FAULT_PAUSE_MS, undefined, { ref: false });
+      await delay(FAULT_PAUSE_MS, undefined, { signal: this.#signal, ref: false });
     }
   }
 

@@ -229,22 +229,27 @@ test("a reload keeps an order in progress; a process that ends gives it up at on
   await until(() => steps(second, certificate) === "renew", "the certificate");
 });
 
-test("a shutdown does not wait for a server that does not respond", async () => {
+test("a shutdown does not wait for a server that does not respond, or that is about to be asked again", async () => {
   const storage = mkdtempSync(join(tmpdir(), "tracegate-acme-"));
-  const hung = Promise.withResolvers<void>();
-  const fetch: Fetch = async (url, { method }) => {
-    if (method === "POST") {
-      hung.resolve();
-      return new Promise(() => {});
-    }
-    const directory = { newNonce: `${url}/nonce`, newAccount: `${url}/account`, newOrder: `${url}/order` };
-    return { status: 200, headers: ["replay-nonce", "n"], body: Buffer.from(JSON.stringify(directory)) };
+  const fetches: Record<string, Fetch> = {
+    hangs: () => new Promise(() => {}),
+    fails: async () => ({ status: 503, headers: [], body: Buffer.of() }),
   };
-  const log = new LogOutput(parseLogFilter("info"), "text", () => {}).logger("acme");
-  const process = new Certificates(fetch, log, PACE);
-  const settings = { directory: "https://acme.example/directory", storage, challenge: "http-01" } as const;
-  process.follow([{ name: NAME, settings }]);
-  await hung.promise;
-  await process.close();
+  for (const fetch of Object.values(fetches)) {
+    const asked = Promise.withResolvers<void>();
+    let calls = 0;
+    const counted: Fetch = (url, request) => {
+      calls++;
+      asked.resolve();
+      return fetch(url, request);
+    };
+    const log = new LogOutput(parseLogFilter("info"), "text", () => {}).logger("acme");
+    const process = new Certificates(counted, log, PACE);
+    process.follow([{ name: NAME, settings: { directory: "https://acme.example/", storage, challenge: "http-01" } }]);
+    await asked.promise;
+    await new Promise(setImmediate);
+    await process.close();
+    assert.equal(calls, 1);
+  }
   rmSync(storage, { recursive: true });
 });

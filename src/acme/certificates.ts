@@ -5,7 +5,6 @@ import { type Account, AccountInCreation, forgetAccount, openAccount } from "./a
 import { AcmeError, AcmeServer } from "./acme-server.ts";
 import { removeLeftOver } from "./challenges.ts";
 import { ConcurrencyLimit } from "./concurrency-limit.ts";
-import { endedBy } from "./ended-by.ts";
 import { accountFile, certificateFile, lockFile } from "./layout.ts";
 import { LockFiles } from "./lock-files.ts";
 import { order } from "./order.ts";
@@ -302,7 +301,7 @@ export class Certificates {
     const key = `${directory} ${root ?? ""}`;
     let server = this.#servers.get(key);
     if (server === undefined) {
-      server = new AcmeServer(directory, root, endedBy(this.#closing.signal, this.#fetch));
+      server = new AcmeServer(directory, root, this.#fetch, this.#closing.signal);
       this.#servers.set(key, server);
     }
     return server;
