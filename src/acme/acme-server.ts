@@ -9,11 +9,14 @@ import { reasonOf } from "../upstream/callouts/callout.ts";
 import type { Fetch } from "../upstream/callouts/fetch.ts";
 import type { CalloutResponse } from "../upstream/callouts/http-call.ts";
 import { ConcurrencyLimit } from "./concurrency-limit.ts";
+import { endedBy } from "./ended-by.ts";
 
 /** Of one request. Servers of large CAs answer in less than a second, unless they are overloaded. */
 const TIMEOUT_MS = 30_000;
 /** A chain of certificates is the longest answer. */
 const MAX_BYTES = 1024 * 1024;
+/** Characters of an error that logs, the storage and `tgctl certs` show. */
+const SHOWN = 1000;
 /** A server may reject nonces at any time (RFC 8555 6.5), one that is about to restart even all of them. */
 const NONCE_TRIES = 10;
 /** After a response that says that the server has trouble, and after none at all. */
@@ -75,16 +78,18 @@ export class AcmeServer {
   readonly #url: string;
   readonly #root: string | undefined;
   readonly #fetch: Fetch;
+  readonly #signal: AbortSignal;
   readonly #reads = new ConcurrencyLimit(MAX_READS);
   /** While it is asked for and once it is known; after a failure for a while, too. */
   #directory: Promise<Directory> | undefined;
   #nonce: string | undefined;
 
-  /** `root`: CAs of the server's own certificate, PEM; undefined: those of the runtime. */
-  constructor(directory: string, root: string | undefined, fetch: Fetch) {
+  /** `root`: CAs of the server's own certificate, PEM; undefined: those of the runtime. `signal` ends all calls. */
+  constructor(directory: string, root: string | undefined, fetch: Fetch, signal: AbortSignal) {
     this.#url = directory;
     this.#root = root;
-    this.#fetch = fetch;
+    this.#fetch = endedBy(signal, fetch);
+    this.#signal = signal;
   }
 
   /** Rejects with an AcmeError. */
@@ -162,7 +167,7 @@ export class AcmeServer {
         if (left === 1 || body !== undefined || !(error instanceof AcmeError) || error.status < 500) throw error;
         if (error.retryAfter !== undefined) throw error;
       }
-      await delay(FAULT_PAUSE_MS, undefined, { ref: false });
+      await delay(FAULT_PAUSE_MS, undefined, { signal: this.#signal, ref: false });
     }
   }
 
@@ -184,7 +189,7 @@ export class AcmeServer {
       });
     } catch (error) {
       const reason = error instanceof GatewayError ? reasonOf(error) : messageOf(error);
-      throw new AcmeError("", 503, `${new URL(url).host} cannot be reached: ${reason}`);
+      throw new AcmeError("", 503, `no response from ${URL.parse(url)?.host ?? url}: ${reason}`);
     }
     this.#nonce = getHeader(response.headers, "replay-nonce") ?? this.#nonce;
     if (response.status >= 200 && response.status < 300) return response;
@@ -223,7 +228,7 @@ export function describe(problem: Readonly<Record<string, unknown>>): string {
   const subproblems = Array.isArray(problem.subproblems) ? problem.subproblems.filter(isObject) : [];
   const reasons = subproblems.map((each) => (typeof each.detail === "string" ? each.detail : typeOf(each)));
   const detail = typeof problem.detail === "string" ? problem.detail : "";
-  return [`${typeOf(problem) || "error"}: ${detail}`, ...reasons].join("; ");
+  return [`${typeOf(problem) || "error"}: ${detail}`, ...reasons].join("; ").slice(0, SHOWN);
 }
 
 function typeOf({ type }: Readonly<Record<string, unknown>>): string {

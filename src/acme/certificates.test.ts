@@ -14,7 +14,7 @@ import { LogOutput } from "../base/log.ts";
 import { parseLogFilter } from "../base/log-filter.ts";
 import { OwnSockets } from "../base/own-sockets.ts";
 import { Egress, NO_LOOKUP_RULES } from "../net/egress.ts";
-import { fetchThrough } from "../upstream/callouts/fetch.ts";
+import { type Fetch, fetchThrough } from "../upstream/callouts/fetch.ts";
 import { Resolver } from "../upstream/resolve/resolver.ts";
 import { Certificates } from "./certificates.ts";
 import { PendingChallenges } from "./challenges.ts";
@@ -227,4 +227,29 @@ test("a reload keeps an order in progress; a process that ends gives it up at on
   await until(() => scene.server.orders.length === 3, "the order of the other process");
   held.resolve();
   await until(() => steps(second, certificate) === "renew", "the certificate");
+});
+
+test("a shutdown does not wait for a server that does not respond, or that is about to be asked again", async () => {
+  const storage = mkdtempSync(join(tmpdir(), "tracegate-acme-"));
+  const fetches: Record<string, Fetch> = {
+    hangs: () => new Promise(() => {}),
+    fails: async () => ({ status: 503, headers: [], body: Buffer.of() }),
+  };
+  for (const fetch of Object.values(fetches)) {
+    const asked = Promise.withResolvers<void>();
+    let calls = 0;
+    const counted: Fetch = (url, request) => {
+      calls++;
+      asked.resolve();
+      return fetch(url, request);
+    };
+    const log = new LogOutput(parseLogFilter("info"), "text", () => {}).logger("acme");
+    const process = new Certificates(counted, log, PACE);
+    process.follow([{ name: NAME, settings: { directory: "https://acme.example/", storage, challenge: "http-01" } }]);
+    await asked.promise;
+    await new Promise(setImmediate);
+    await process.close();
+    assert.equal(calls, 1);
+  }
+  rmSync(storage, { recursive: true });
 });

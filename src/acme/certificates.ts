@@ -69,6 +69,7 @@ export class Certificates {
   /** By their files: orders that begin at the same time share an account that is being created. */
   readonly #accounts = new Map<string, Promise<Account>>();
   readonly #swept = new Set<string>();
+  readonly #closing = new AbortController();
   readonly #orders = new ConcurrencyLimit(MAX_ORDERS);
 
   constructor(fetch: Fetch, log: Logger, pace: Pace = PACE) {
@@ -100,6 +101,8 @@ export class Certificates {
       this.#drop(file, managed);
       return managed.busy;
     });
+    // A server that does not respond must not delay a shutdown.
+    this.#closing.abort();
     this.#orders.releaseAll();
     await Promise.all(ending);
   }
@@ -232,7 +235,8 @@ export class Certificates {
       account = await this.#accountOf(server, settings);
       const { renewalInfo: hasRenewalInfo } = await server.directory();
       const replaces = stored === undefined || hasRenewalInfo === undefined ? undefined : certificateId(stored);
-      const issued = await order(certificate, { server, account, fetch: this.#fetch, replaces, signal: stop.signal });
+      const context = { server, account, fetch: this.#fetch, log: this.#log, replaces, signal: stop.signal };
+      const issued = await order(certificate, context);
       if (!(await mayWrite())) return this.#pace.heldPause;
       await writeCertificate(certificate, issued);
       await writeState(certificate, {});
@@ -297,7 +301,7 @@ export class Certificates {
     const key = `${directory} ${root ?? ""}`;
     let server = this.#servers.get(key);
     if (server === undefined) {
-      server = new AcmeServer(directory, root, this.#fetch);
+      server = new AcmeServer(directory, root, this.#fetch, this.#closing.signal);
       this.#servers.set(key, server);
     }
     return server;

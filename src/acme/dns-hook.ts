@@ -5,6 +5,7 @@
 import { execFile } from "node:child_process";
 import { messageOf } from "../base/errors.ts";
 import type { Fetch } from "../upstream/callouts/fetch.ts";
+import { endedBy } from "./ended-by.ts";
 import type { DnsHook } from "./settings.ts";
 
 /** DNS providers may take long. */
@@ -19,14 +20,15 @@ interface TxtRecord {
   readonly value: string;
 }
 
-/** Rejects with an Error that says how the hook has failed. */
+/** Rejects with an Error that says how the hook has failed; also when `signal` is aborted, which ends the program or the call. */
 export async function callHook(
   hook: DnsHook,
   action: "present" | "cleanup",
   { name, value }: TxtRecord,
   fetch: Fetch,
+  signal: AbortSignal,
 ): Promise<void> {
-  if ("command" in hook) return run(hook.command, [action, name, value]);
+  if ("command" in hook) return run(hook.command, [action, name, value], signal);
   const { url, authorization, root } = hook;
   const at = `${url.replace(/\/$/, "")}/${action}`;
   const headers = [
@@ -37,14 +39,15 @@ export async function callHook(
   const body = Buffer.from(JSON.stringify({ fqdn: name, value }));
   let status: number;
   try {
-    ({ status } = await fetch(at, {
+    const request = {
       method: "POST",
       headers,
       body,
       timeoutMs: TIMEOUT_MS,
       maxBytes: MAX_OUTPUT,
       ...(root !== undefined && { root }),
-    }));
+    } as const;
+    ({ status } = await endedBy(signal, fetch)(at, request));
   } catch (error) {
     throw new Error(`the DNS hook failed: ${messageOf(error)}`, { cause: error });
   }
@@ -52,9 +55,9 @@ export async function callHook(
 }
 
 /** Without a shell: nothing in a name or value is interpreted. */
-function run([program = "", ...first]: readonly string[], rest: readonly string[]): Promise<void> {
+function run([program = "", ...first]: readonly string[], rest: readonly string[], signal: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
-    const options = { timeout: TIMEOUT_MS, maxBuffer: MAX_OUTPUT };
+    const options = { timeout: TIMEOUT_MS, maxBuffer: MAX_OUTPUT, signal };
     execFile(program, [...first, ...rest], options, (error, _stdout, stderr) => {
       if (error === null) resolve();
       else {

@@ -1,6 +1,6 @@
 /** Locks between processes that share a folder, also over a network: files that are created exclusively and touched while they are held. */
 import { randomUUID } from "node:crypto";
-import { open, rename, rm, stat, utimes } from "node:fs/promises";
+import { link, open, rename, rm, stat, utimes } from "node:fs/promises";
 import { codeOf } from "../base/errors.ts";
 import { makeFolderOf, readIfThere } from "./private-files.ts";
 
@@ -78,7 +78,10 @@ async function create(path: string, holder: string): Promise<boolean> {
   }
 }
 
-/** Removes an abandoned lock. If another process has replaced it in the meantime, puts that one back and returns false. */
+/**
+ * Removes an abandoned lock. If another process has replaced it in the meantime, puts that one back and returns false: by a link, which,
+ * unlike a rename, does not overwrite the lock of a third process.
+ */
 async function removeIf(path: string, stale: string, me: string): Promise<boolean> {
   const aside = `${path}.${me}`;
   try {
@@ -87,13 +90,10 @@ async function removeIf(path: string, stale: string, me: string): Promise<boolea
     if (codeOf(error) === "ENOENT") return true;
     throw error;
   }
-  const removed = await readIfThere(aside);
-  if (removed === stale) {
-    await rm(aside, { force: true });
-    return true;
-  }
-  await rename(aside, path);
-  return false;
+  const isStale = (await readIfThere(aside)) === stale;
+  if (!isStale) await link(aside, path).catch(() => {});
+  await rm(aside, { force: true });
+  return isStale;
 }
 
 async function touchIf(path: string, isHeld: () => Promise<boolean>): Promise<void> {

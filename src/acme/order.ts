@@ -1,7 +1,10 @@
 /** One order (RFC 8555 7.4): prove that the gateway serves a name, and get a certificate for it. */
 import { createHash } from "node:crypto";
+import { addAbortListener } from "node:events";
 import { setTimeout as delay } from "node:timers/promises";
+import { messageOf } from "../base/errors.ts";
 import { isObject } from "../base/fields.ts";
+import type { Logger } from "../base/log.ts";
 import { makeRequest } from "../tls/x509/request.ts";
 import type { Fetch } from "../upstream/callouts/fetch.ts";
 import type { Account } from "./account.ts";
@@ -15,6 +18,8 @@ const POLL_MS = 200;
 const LONGEST_POLL_MS = 10_000;
 /** A validation, or the issuing, is given up after this long. */
 const PATIENCE_MS = 10 * 60_000;
+/** A DNS hook has so long to remove its record once the order has been ended, as by a shutdown. */
+const LAST_CLEANUP_MS = 5_000;
 
 /** A certificate that was issued, PEM: the server's certificate first, then those of its CAs. */
 interface IssuedCertificate {
@@ -27,6 +32,7 @@ interface OrderContext {
   readonly server: AcmeServer;
   readonly account: Account;
   readonly fetch: Fetch;
+  readonly log: Logger;
   /** Identifies the certificate that is renewed (RFC 9773 5). */
   readonly replaces: string | undefined;
   /** Ends the order. */
@@ -112,7 +118,7 @@ async function answer(
   token: string,
   keyAuthorization: string,
   { challenge: type, storage, dns }: AcmeSettings,
-  { fetch, signal }: OrderContext,
+  { fetch, log, signal }: OrderContext,
 ): Promise<() => Promise<void>> {
   if (type === "http-01") return publish(storage, { type, token }, keyAuthorization);
   if (type === "tls-alpn-01") return publish(storage, { type, name }, keyAuthorization);
@@ -121,9 +127,23 @@ async function answer(
     name: `_acme-challenge.${name}.`,
     value: createHash("sha256").update(keyAuthorization).digest("base64url"),
   };
-  await callHook(dns.hook, "present", record, fetch);
-  const cleanUp = (): Promise<void> => callHook(dns.hook, "cleanup", record, fetch);
+  // A record that stays harms nobody, and must neither fail an order that succeeded nor hide why one failed.
+  const cleanUp = async (): Promise<void> => {
+    const late = new AbortController();
+    let timer: NodeJS.Timeout | undefined;
+    using _ended = addAbortListener(signal, () => {
+      timer = setTimeout(() => late.abort(), LAST_CLEANUP_MS);
+    });
+    try {
+      await callHook(dns.hook, "cleanup", record, fetch, late.signal);
+    } catch (error) {
+      log.warn("a TXT record was not removed", { record: record.name, error: messageOf(error) });
+    } finally {
+      clearTimeout(timer);
+    }
+  };
   try {
+    await callHook(dns.hook, "present", record, fetch, signal);
     await delay(dns.propagation, undefined, { signal, ref: false });
   } catch (error) {
     await cleanUp();
@@ -143,7 +163,9 @@ async function poll(
     const { body, retryAfter } = await server.post(url, account.key, account.url, undefined);
     if (isObject(body) && done(body)) return body;
     if (performance.now() > deadline) throw new AcmeError("", 200, "the server has not decided within 10 minutes");
-    await delay(Math.min(retryAfter ?? pause, PATIENCE_MS), undefined, { signal, ref: false });
+    // A server that says "at once" gets no more than its share either.
+    const wait = Math.min(Math.max(retryAfter ?? pause, POLL_MS), PATIENCE_MS);
+    await delay(wait, undefined, { signal, ref: false });
   }
 }
 

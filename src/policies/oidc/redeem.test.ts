@@ -9,6 +9,7 @@ import type { GatewayError } from "../../base/errors.ts";
 import { getHeader, type LocalReply } from "../../http/message/message.ts";
 import type { PolicyDeps } from "../contract/deps.ts";
 import { contextOf, creatorOf, DEPS, RecordedTrace, replyOf, type TestContext } from "../testing/context.ts";
+import { LoginFlow } from "./flow.ts";
 import { oidc } from "./index.ts";
 import type { Oidc } from "./schema.ts";
 
@@ -36,6 +37,22 @@ after(() => {
   server.close();
 });
 
+function configOf(changes: Partial<Oidc> = {}): Oidc {
+  return {
+    issuer,
+    authorizationEndpoint: `${issuer}/auth`,
+    tokenEndpoint: `${issuer}/token`,
+    tokenEndpointAuth: "clientSecretBasic",
+    callbackNamesIssuer: false,
+    jwks: JWKS,
+    clientId: "gateway",
+    clientSecret: SECRET,
+    redirectURI: "http://example.com/done",
+    scopes: [],
+    ...changes,
+  };
+}
+
 /** A browser on its way back from the provider. */
 class Login {
   readonly nonce: string;
@@ -44,20 +61,7 @@ class Login {
   readonly #policy: ReturnType<typeof create>;
 
   constructor(more = "", changes: Partial<Oidc> = {}, deps: Partial<PolicyDeps> = {}) {
-    const config: Oidc = {
-      issuer,
-      authorizationEndpoint: `${issuer}/auth`,
-      tokenEndpoint: `${issuer}/token`,
-      tokenEndpointAuth: "clientSecretBasic",
-      callbackNamesIssuer: false,
-      jwks: JWKS,
-      clientId: "gateway",
-      clientSecret: SECRET,
-      redirectURI: "http://example.com/done",
-      scopes: [],
-      ...changes,
-    };
-    this.#policy = create(config, { ...DEPS, oidcCookieKey: new Uint8Array(32).fill(1), ...deps });
+    this.#policy = create(configOf(changes), { ...DEPS, oidcCookieKey: new Uint8Array(32).fill(1), ...deps });
     const { headers } = replyOf(this.#policy, contextOf());
     const sent = new URL(getHeader(headers, "location") ?? "").searchParams;
     this.nonce = sent.get("nonce") ?? "";
@@ -131,6 +135,34 @@ test("the code is exchanged with the secret and the verifier; the trace shows th
     { kind: "oidc", details: { action: "callback", result: "logged in" } },
   ]);
   assert.doesNotMatch(JSON.stringify(login.trace.events), /eyJ/);
+});
+
+/** How a refresh of a session of the user `jo`, with the refresh token `r1`, ends if the token endpoint returns this. */
+async function renewal(body: object) {
+  const flow = new LoginFlow(configOf(), new Uint8Array(32).fill(1), DEPS.fetch);
+  const claims = { sub: "jo", sid: "s1", exp: Math.floor(Date.now() / 1000) + 60 };
+  const session = flow.sessions.begin({ id: { token: "id", claims }, access: "a", refresh: "r1" });
+  answer = (response) => json(response, { access_token: "a2", token_type: "Bearer", ...body });
+  return flow.renew(session, contextOf());
+}
+
+test("a refresh keeps what the provider does not send again, and takes the claims of a new id token", async () => {
+  const same = await renewal({});
+  assert.ok(same.state === "renewed");
+  assert.deepEqual([same.session.refresh, same.session.claims.sid], ["r1", "s1"]);
+  const now = Math.floor(Date.now() / 1000);
+  const claims = { iss: issuer, aud: "gateway", sub: "jo", iat: now, exp: now + 600, plan: "gold" };
+  const changed = await renewal({ refresh_token: "r2", id_token: await sign(claims) });
+  assert.ok(changed.state === "renewed");
+  const { refresh, claims: got } = changed.session;
+  assert.deepEqual([refresh, got.plan, got.sid], ["r2", "gold", "s1"], "the session of a logout is still known");
+});
+
+test("a refresh cannot make the session another user's", async () => {
+  const now = Math.floor(Date.now() / 1000);
+  const claims = { iss: issuer, aud: "gateway", sub: "eve", iat: now, exp: now + 600 };
+  const { state, ...more } = await renewal({ refresh_token: "r2", id_token: await sign(claims) });
+  assert.deepEqual([state, more], ["refused", { why: "the id token is another user's" }]);
 });
 
 test("a session lasts an hour at most", async () => {

@@ -3,6 +3,7 @@
  * new output must be in one of the tables below, or this test fails.
  */
 import assert from "node:assert/strict";
+import { randomBytes } from "node:crypto";
 import { writeFile } from "node:fs/promises";
 import { createServer, type IncomingMessage } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -13,6 +14,8 @@ import { ADMIN_ROUTES } from "../../../src/admin/routes/all.ts";
 import { proxyGroup } from "../../../src/cli/commands/proxy/index.ts";
 import { exportCommand } from "../../../src/cli/commands/proxy/trace/export.ts";
 import { invoke } from "../../../src/cli/fixtures/invoke.ts";
+import { LoginFlow } from "../../../src/policies/oidc/flow.ts";
+import { DEPS } from "../../../src/policies/testing/context.ts";
 import type { RecordAnswer } from "../../../src/recorder/records.ts";
 import type { EXPORT_METHODS } from "../../../src/telemetry/otlp/messages.ts";
 import { TestGateway } from "../../helpers/gateway.ts";
@@ -38,6 +41,10 @@ const PLACES = {
   segment: undefined,
   userinfo: undefined,
   claim: undefined,
+  // None begins with another one, or with `oidc`: a secret that the gateway knows is redacted inside of others too.
+  "access-token": undefined,
+  "refresh-token": undefined,
+  "id-token": undefined,
   body: undefined,
   trailer: undefined,
   "proxy-tlv": undefined,
@@ -49,9 +56,24 @@ const PLACES = {
 
 const MARKER = "pl4nted";
 const secretOf = (place: Place): string => `${MARKER}-${place}`;
-const FIELDS = Object.entries(PLACES).flatMap(([place, field]) =>
-  field === undefined ? [] : [field(secretOf(place as Place))],
-);
+const OIDC_KEY = randomBytes(32);
+const OIDC = {
+  issuer: "https://id.test",
+  authorizationEndpoint: "https://id.test/auth",
+  tokenEndpoint: "https://id.test/token",
+  endSessionEndpoint: "https://id.test/end",
+  jwks: '{"keys":[]}',
+  clientId: "gateway",
+  clientSecret: `${MARKER}-client`,
+  redirectURI: "http://a.test/callback",
+  scopes: [],
+  accessTokenHeader: "x-for-backend",
+  logout: { path: "/logout" },
+};
+const FIELDS = [
+  ...Object.entries(PLACES).flatMap(([place, field]) => (field === undefined ? [] : [field(secretOf(place as Place))])),
+  ["cookie", oidcSession()] as const,
+];
 const TARGET =
   `/in;jsessionid=${secretOf("segment")}/http:%2F%2Fme:${secretOf("userinfo")}@shop.test/` +
   `?page=2&access_token=${secretOf("query")}`;
@@ -64,6 +86,17 @@ const PROXY = Buffer.concat([
   Buffer.of(0xe0, 0, TLV.length),
   TLV,
 ]);
+
+/** The cookie of a session of `oidc` with all its tokens. */
+function oidcSession(): string {
+  const provider = { tokenEndpointAuth: "clientSecretBasic", callbackNamesIssuer: false } as const;
+  const { sessions } = new LoginFlow({ ...OIDC, ...provider }, OIDC_KEY, DEPS.fetch);
+  const claims = { sub: "jo", exp: Math.floor(Date.now() / 1000) + 3600 };
+  const [access, refresh, token] = [secretOf("access-token"), secretOf("refresh-token"), secretOf("id-token")];
+  const session = sessions.begin({ id: { token, claims }, access, refresh, expiresIn: 3600 });
+  const [cookie = ""] = sessions.issue(session, new Map());
+  return cookie.slice(0, cookie.indexOf(";"));
+}
 
 /** How a request is sent. Each resolves with its status. */
 const WAYS: Readonly<Record<string, (port: number, id: string, token: string) => Promise<number>>> = {
@@ -327,6 +360,7 @@ function config(backendPort: number, collectorPort: number, jwks: string, refusi
               {
                 name: "all",
                 policies: {
+                  oidc: OIDC,
                   jwtAuth: { mode: "strict", issuer: "me", jwks },
                   authorization: { rules: refusing ? [{ deny: "true" }] : [] },
                 },
@@ -369,7 +403,9 @@ suite("planted secrets", () => {
       .setIssuer("me")
       .setExpirationTime("1h")
       .sign(privateKey);
-    await using gateway = await TestGateway.start(config(backend.port, collector.port, jwks));
+    await using gateway = await TestGateway.start(config(backend.port, collector.port, jwks), {
+      env: { OIDC_COOKIE_SECRET: OIDC_KEY.toString("hex") },
+    });
     const ways = Object.entries(WAYS);
     const follow = await open(gateway, `/debug/follow?candidates=true&count=${ways.length}`);
     const traces: string[] = [];
@@ -381,7 +417,8 @@ suite("planted secrets", () => {
       ids[ids.length - 1] = id;
       traces.push(await trace());
     }
-    assert.ok(backend.received[0]?.includes(secretOf("query")), "the backend gets the secrets");
+    for (const place of ["query", "access-token"] as const)
+      assert.ok(backend.received[0]?.includes(secretOf(place)), `the backend gets the secret: ${place}`);
     const changed = JSON.stringify(config(backend.port, collector.port, jwks, true));
     const seen: Seen = { gateway, collector, traces, followed: await follow(), ids, changed };
     const recorded = async (): Promise<number> => (JSON.parse(await read(seen, "/requests")) as RecordAnswer).found;

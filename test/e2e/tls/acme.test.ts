@@ -82,3 +82,41 @@ test("until its certificate is issued a listener refuses or is self-signed, then
   assert.match(metrics, /^tracegate_certificate_orders_total\{name="a\.example",.*result="issued"\} 1$/m);
   assert.match(metrics, /^tracegate_certificate_expiry_timestamp_seconds\{.*listener="secure\/listener0"\} \d+$/m);
 });
+
+test("keys and credentials of ACME are in nothing that the admin server shows of the configuration", async () => {
+  const acme = (more: object) => ({ tls: { acme: { directory: "https://localhost:1/directory", ...more } } });
+  const config = (round: string) => ({
+    gateways: {
+      secure: {
+        port: 0,
+        listeners: [
+          { hostname: "a.example", ...acme({ externalAccount: { keyId: "me", hmacKey: `pl4nted${round}` } }) },
+          {
+            hostname: "b.example",
+            ...acme({
+              challenge: "dns-01",
+              dns: { url: "https://localhost:1/hook", authorization: `Bearer pl4nted${round}` },
+            }),
+          },
+        ],
+      },
+    },
+    routes: [{ name: round, gateways: ["secure"], policies: { directResponse: { status: 200, body: "" } } }],
+  });
+  await using gateway = await TestGateway.start(config("first"));
+  assert.equal(await gateway.reconfigure({ ...config("second"), nonsense: true }), "rejected");
+  const shown = async (path: string) => (await fetch(`${gateway.url("admin")}${path}`)).text();
+  for (const [path, part] of [
+    ["/config_dump", "a.example"],
+    ["/config/parts", "listener"],
+    ["/config/parts?search=pl4nted", '"parts":'],
+    ["/config/difference", "hmacKey"],
+    ["/config/status", "nonsense"],
+    ["/certificates", "b.example"],
+  ] as const) {
+    const text = await shown(path);
+    assert.ok(text.includes(part), `${path}: ${text}`);
+    assert.doesNotMatch(text, /pl4nted/, path);
+  }
+  assert.doesNotMatch(JSON.stringify(gateway.lines) + gateway.stderr, /pl4nted/);
+});

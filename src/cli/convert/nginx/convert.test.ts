@@ -56,7 +56,7 @@ location ~ \\.php$ { fastcgi_pass unix:/run/php.sock; }
 location ~ ^/(?!admin) { return 204; }
 location /files/ { root /srv; }
 location /dynamic/ { proxy_pass http://$backend; }
-if ($request_method = PUT) { return 405; }
+if ($request_method = PUT) { return 302 /b; }
 rewrite ^/a$ /b last;`),
     ),
     [
@@ -64,7 +64,7 @@ rewrite ^/a$ /b last;`),
       "2:62 error unheard_of has no equivalent here",
       "3:1 error location ~ \\.php$ passes requests to no server: they get 501; the gateway serves no files: keep a file server behind it, and name it in backends",
       "3:21 error fastcgi_pass has no equivalent here; put a server that speaks HTTP before the application",
-      "4:1 error the regular expression ^/(?!admin) is left out; patterns are RE2, without look-around and back-references",
+      "4:1 error the regular expression ^/(?!admin) is not converted: paths that match ^/ get 501; patterns are RE2, without look-around and back-references",
       "5:1 error location /files/ passes requests to no server: they get 501; the gateway serves no files: keep a file server behind it, and name it in backends",
       "6:22 error proxy_pass http://$backend has no equivalent: its requests get 501; write the backends that it stands for, or a dynamic one",
       "7:1 error if ($request_method = PUT) is left out; write a route with these conditions in matches",
@@ -93,6 +93,8 @@ test("a location whose restriction cannot be converted gets 501, and is not open
     "allow office.example; deny all;",
     "if ($http_x_role != admin) { return 403; }",
     "if ($bad) { deny all; }",
+    "if ($http_user_agent ~ bot) { return 404; }",
+    "limit_except GET { deny all; }",
   ];
   for (const each of restricted)
     for (const text of [
@@ -107,6 +109,137 @@ test("a location whose restriction cannot be converted gets 501, and is not open
     inServer("auth_request /check;\nlocation /a { auth_request off; proxy_pass http://127.0.0.1:1; }"),
   );
   assert.equal(open["shop-example-a"]?.policies.directResponse, undefined);
+});
+
+test("a regular expression that RE2 lacks closes what it may match, and not more", () => {
+  const closed = (pattern: string): unknown => {
+    const found = routes(inServer(`location /a { proxy_pass http://127.0.0.1:1; }\nlocation ${pattern} { deny all; }`));
+    const [route, ...others] = Object.values(found).filter(({ policies }) => policies.directResponse !== undefined);
+    assert.deepEqual(others, []);
+    return JSON.stringify(route?.matches).replaceAll("(?:)", "");
+  };
+  assert.equal(closed("~ ^/admin/(?!open)"), '[{"path":{"regex":"/admin/.*"}}]');
+  assert.equal(closed("~* ^/admins?(?!open)"), '[{"path":{"regex":"(?i)/admin.*"}}]');
+  assert.equal(closed("~ ^/a(?!b)|^/c"), '[{"path":{"regex":".*"}}]');
+  assert.equal(closed("~ (?<!x)secret"), '[{"path":{"regex":".*"}}]');
+});
+
+test("a condition on the host is not lost where a listener has more hosts", () => {
+  const text = (names: string): string =>
+    `server { listen 8080; server_name ${names}; if ($host = admin.example) { return 403; }
+location / { proxy_pass http://127.0.0.1:1; } }`;
+  const statuses = (names: string): unknown =>
+    Object.values(routes(text(names))).map(({ policies }) => (policies.directResponse as { status: number })?.status);
+  assert.deepEqual(statuses("*.example"), [501]);
+  assert.deepEqual(statuses("shop.example admin.example"), [403, undefined]);
+  const returning = inServer('if ($bad) { return 403; }\nreturn 200 "secret";');
+  assert.deepEqual(
+    Object.values(routes(returning)).map(({ policies }) => policies.directResponse),
+    [{ status: 501, body: "this path was not converted\n" }],
+  );
+});
+
+test("where files are missing, what restricts the named location and what it sends count too", () => {
+  const routeOf = (own: string, named: string) =>
+    routes(
+      inServer(`location /a { try_files $uri @app; ${own} }
+location @app { proxy_pass http://127.0.0.1:1; proxy_set_header X-Fixed yes; ${named} }`),
+    )["shop-example-a"];
+  const plain = routeOf("", "");
+  assert.deepEqual(plain?.policies.requestHeaderModifier, { set: { "X-Fixed": "yes" } });
+  assert.deepEqual(plain?.backends, [{ host: "127.0.0.1:1" }]);
+  const closed = { status: 501, body: "this path was not converted\n" };
+  assert.deepEqual(routeOf("", "auth_request /check;")?.policies.directResponse, closed);
+  assert.deepEqual(routeOf("if ($bad) { return 403; }", "")?.policies.directResponse, closed);
+  assert.deepEqual(routeOf("allow 10.0.0.0/8; deny all;", "deny 10.1.0.0/16;")?.policies.directResponse, closed);
+  assert.deepEqual(routeOf("allow 10.0.0.0/8; deny all;", "")?.policies.ipAccess, { allow: ["10.0.0.0/8"] });
+  assert.deepEqual(routeOf("", "try_files $uri @app;")?.backends, [{ host: "127.0.0.1:1" }]);
+  assert.deepEqual(routeOf("", "allow 10.0.0.0/8; deny all;")?.policies.ipAccess, { allow: ["10.0.0.0/8"] });
+});
+
+test("a second server with the same name adds nothing to the first one, as in nginx", () => {
+  const found = routes(`${inServer("location /a { return 204; }")}\n${inServer("location /b { return 204; }")}`);
+  assert.deepEqual(Object.keys(found), ["shop-example-a"]);
+});
+
+test("redirects of a server come before its locations, and before a return that follows them", () => {
+  const rewrite = "rewrite ^/old /new permanent;";
+  const before = routes(inServer(`${rewrite}\nlocation /old/with/a/long/path { return 204; }`));
+  const matches = JSON.stringify(before["shop-example-rewrite"]?.matches);
+  assert.equal(matches.replaceAll("(?:)", ""), '[{"path":{"regex":"/old.*"}}]');
+  assert.ok(matches.length > '[{"path":{"regex":"/old/with/a/long/path"}}]'.length);
+  assert.deepEqual(Object.keys(routes(inServer(`${rewrite}\nreturn 404;`))), [
+    "shop-example-rewrite",
+    "shop-example-return",
+  ]);
+  assert.deepEqual(Object.keys(routes(inServer(`return 404;\n${rewrite}`))), ["shop-example-return"]);
+});
+
+test("a nested location has the settings of the one around it, but not its redirects and conditions", () => {
+  const found = routes(
+    inServer(`location /a { allow 10.0.0.0/8; deny all; if ($bad) { return 403; } rewrite ^ /b permanent; return 404;
+location /a/b { proxy_pass http://127.0.0.1:1; } }`),
+  );
+  assert.deepEqual(found["shop-example-a-b"]?.policies.ipAccess, { allow: ["10.0.0.0/8"] });
+  assert.deepEqual(found["shop-example-a-b"]?.backends, [{ host: "127.0.0.1:1" }]);
+});
+
+test("client certificates, servers that are down and error pages", () => {
+  const server = (more: string) => `server { listen 8443 ssl; server_name shop.example; ssl_certificate /c.pem;
+ssl_certificate_key /k.pem; ${more} location / { return 204; } }`;
+  const tls = (more: string): unknown =>
+    convertNginx("nginx.conf", server(more), undefined).ports[0]?.listeners[0]?.tls;
+  const pair = { cert: "/c.pem", key: "/k.pem" };
+  assert.deepEqual(tls("ssl_verify_client on; ssl_client_certificate /ca.pem;"), { ...pair, root: "/ca.pem" });
+  assert.deepEqual(tls("ssl_verify_client on; ssl_trusted_certificate /ca.pem;"), { ...pair, root: "/ca.pem" });
+  const optional = { ...pair, root: "/ca.pem", clientCertificates: "optional" };
+  assert.deepEqual(tls("ssl_verify_client optional; ssl_client_certificate /ca.pem;"), optional);
+  const pool = `upstream u { server 127.0.0.1:1; server 127.0.0.1:2 down; }`;
+  const { backends } = convertNginx(
+    "nginx.conf",
+    `${pool} ${inServer("location / { proxy_pass http://u; }")}`,
+    undefined,
+  );
+  assert.deepEqual(backends, [{ name: "u", endpoints: [{ host: "127.0.0.1:1" }] }]);
+  assert.deepEqual(
+    findings(inServer("error_page 404 =200 /e.html; root /srv; location / { proxy_pass http://127.0.0.1:1; }")).slice(
+      0,
+      1,
+    ),
+    ["2:1 error error_page 404 =200 /e.html is left out; write the page into errorPages"],
+  );
+});
+
+test("a port listens only where nginx does", () => {
+  const gateways = (...listens: readonly string[]): unknown => {
+    const text = listens.map((each, i) => `server { ${each} server_name s${i}.example; return 204; }`).join("\n");
+    const converted = convertNginx("nginx.conf", text, undefined);
+    const written = writeFile(converted);
+    assert.ok(loadConfig({ kind: "text", text: written }, {}).ok, written);
+    const { gateways } = parse(written);
+    return [gateways["port-81"].address, converted.findings.map(({ line, message }) => `${line} ${message}`)];
+  };
+  assert.deepEqual(gateways("listen 127.0.0.1:81;"), ["127.0.0.1", []]);
+  assert.deepEqual(gateways("listen localhost:81; listen [::1]:81;"), [["127.0.0.1", "::1"], []]);
+  assert.deepEqual(gateways("listen 81; listen [::]:81;"), [undefined, []]);
+  assert.deepEqual(gateways("listen 127.0.0.1:81;", "listen 81;"), [
+    undefined,
+    ["1 listens on every address, not only on 127.0.0.1: other servers do on this port"],
+  ]);
+  assert.deepEqual(gateways("listen 127.0.0.1:81;", "listen 127.0.0.2:81;"), [
+    ["127.0.0.1", "127.0.0.2"],
+    [
+      "1 listens on 127.0.0.2, not only on 127.0.0.1: other servers do on this port",
+      "2 listens on 127.0.0.1, not only on 127.0.0.2: other servers do on this port",
+    ],
+  ]);
+});
+
+test("the text of a directive cannot leave its comment", () => {
+  const written = writeFile(
+    convertNginx("nginx.conf", inServer('location "/a\nroutes: []" { return 204; }'), undefined),
+  );
+  assert.equal(written.match(/^routes:/gm)?.length, 1);
 });
 
 test("who may come in, and how much", () => {

@@ -3,14 +3,14 @@ import { dirname } from "node:path";
 import type { Converted, ConvertedListener, ConvertedPort, ConvertedRoute, Finding, Json } from "../converted.ts";
 import { Backends } from "./backends.ts";
 import { FILES_REMEDY } from "./directives.ts";
-import { allLocations, type Location, type LocationMatch, matchesOf, wholePath } from "./locations.ts";
+import { allLocations, beginningOf, inherited, type Location, type LocationMatch, matchesOf } from "./locations.ts";
 import { type Directive, parseNginx } from "./parse.ts";
 import { access, responses } from "./policies.ts";
 import { Reading } from "./reading.ts";
 import { calling, pathOf, requestOf } from "./request.ts";
 import { redirectedBy, returned as returnedBy } from "./responses.ts";
 import { nameOf, nearest, one, type Scope, valuesOf } from "./scope.ts";
-import { defaultOf, hostnames, type Listen, readServer, type Server, tlsOf } from "./servers.ts";
+import { addressesOf, defaultOf, hostnames, type Listen, readServer, type Server, tlsOf } from "./servers.ts";
 
 /**
  * Converts the `http` part of a configuration. `path`: of the file, whose folder includes are read from; undefined: none are.
@@ -24,6 +24,12 @@ export function convertNginx(name: string, text: string, path: string | undefine
   const reading = new Reading(http?.block ?? directives, findings, path === undefined ? undefined : dirname(path));
   if (http !== undefined) for (const each of directives) if (each !== http) reading.report(each);
   return new Conversion(reading).result();
+}
+
+interface OpenListener {
+  readonly host: string;
+  /** `<port>/<listener>` */
+  readonly name: string;
 }
 
 class Conversion {
@@ -62,6 +68,18 @@ class Conversion {
     // Both addresses of IPv4 and IPv6 are one port here.
     const listens = server.listens.filter(({ port }) => !seen.has(port) && seen.add(port));
     const hosts = hostnames(this.#reading, server);
+    for (const { directive: at, address, port } of server.listens) {
+      const addresses = addressesOf(port, all);
+      const own = server.listens.flatMap((each) => (each.port === port ? [each.address] : []));
+      const others = addresses?.filter((each) => !own.includes(each));
+      if (address !== undefined && others?.length !== 0)
+        this.#reading.find(
+          "warning",
+          at,
+          `listens on ${others?.join(", ") ?? "every address"}, not only on ${address}: other servers do on this port`,
+          "give it another port",
+        );
+    }
     for (const tls of [false, true]) {
       const listeners = listens
         .filter((each) => each.tls === tls)
@@ -69,18 +87,26 @@ class Conversion {
           const isDefault = defaultOf(listen.port, all) === server;
           return [...hosts, ...(isDefault ? ["*"] : [])].map((host) => ({
             host,
-            name: this.#addListener(listen, host, server),
+            name: this.#addListener(listen, host, server, addressesOf(listen.port, all)),
           }));
-        });
+        })
+        .filter((each): each is OpenListener => each.name !== undefined);
       if (listeners.length > 0) this.#convertRoutes(server, tls, listeners);
     }
     if (listens.length === 0) this.#reading.find("error", directive, "the server listens nowhere");
   }
 
-  #addListener({ port, tls }: Listen, hostname: string, server: Server): string {
+  /** Its name; undefined: an earlier server has the host, and nginx ignores this one. */
+  #addListener(
+    { port, tls }: Listen,
+    hostname: string,
+    server: Server,
+    addresses: readonly string[] | undefined,
+  ): string | undefined {
     let bound = this.#ports.get(port);
     if (bound === undefined) {
-      bound = { name: port === 80 ? "http" : port === 443 ? "https" : `port-${port}`, port, listeners: [] };
+      const name = port === 80 ? "http" : port === 443 ? "https" : `port-${port}`;
+      bound = { name, port, ...(addresses && { addresses }), listeners: [] };
       this.#ports.set(port, bound);
     }
     const name = nameOf(hostname === "*" ? "any" : hostname);
@@ -92,18 +118,14 @@ class Conversion {
         `${hostname}:${port} is served by an earlier server`,
         "remove one of them",
       );
-      return `${bound.name}/${known.name}`;
+      return undefined;
     }
     const listener: ConvertedListener = { name, hostname, ...(tls && { tls: tlsOf(this.#reading, server) }) };
     bound.listeners.push(listener);
     return `${bound.name}/${name}`;
   }
 
-  #convertRoutes(
-    server: Server,
-    tls: boolean,
-    listeners: readonly { readonly host: string; readonly name: string }[],
-  ): void {
+  #convertRoutes(server: Server, tls: boolean, listeners: readonly OpenListener[]): void {
     const { block } = server;
     let open = [...listeners];
     const add = (
@@ -113,64 +135,92 @@ class Conversion {
       policies: Json,
       backends: readonly Json[] = [],
     ): void => this.#addRoute(directive, names, matches, policies, backends);
+    const lostIfs: Directive[] = [];
     for (const each of valuesOf(block, "if")) {
-      const condition = each.args.join(" ").replace(/^\(\s*|\s*\)$/g, "");
-      const returned = each.block?.find(({ name }) => name === "return");
-      const [, ofHost] = /^\$(?:host|http_host) =\s*"?([\w.-]+)"?$/.exec(condition) ?? [];
-      const isScheme = /^\$scheme (= "?http"?|!= "?https"?)$/.exec(condition) !== null;
-      if (returned === undefined || (ofHost === undefined && !isScheme)) {
+      const converted = returningIf(each);
+      const met = open.filter(({ host }) =>
+        converted?.host === undefined ? converted !== undefined && !tls : host === converted.host,
+      );
+      const isOfOthers =
+        met.length === 0 && converted?.host !== undefined && open.some(({ host }) => host.includes("*"));
+      if (converted === undefined || isOfOthers) {
         this.#reading.find(
           "error",
           each,
-          `if (${condition}) is left out`,
+          `if ${each.args.join(" ")} is left out`,
           "write a route with these conditions in matches",
         );
+        lostIfs.push(each);
         continue;
       }
-      const met = open.filter(({ host }) => (isScheme ? !tls : host === ofHost));
       const scope = [each.block ?? [], block, this.#reading.http];
       if (met.length > 0)
         add(
           each,
           met.map(({ name }) => name),
           [],
-          returnedBy(this.#reading, returned, scope, server),
+          returnedBy(this.#reading, converted.returned, scope, server),
         );
       open = open.filter((listener) => !met.includes(listener));
     }
     const names = open.map(({ name }) => name);
     if (names.length === 0) return;
     const returned = valuesOf(block, "return")[0];
-    if (returned !== undefined) {
-      const scope = [block, this.#reading.http];
-      add(returned, names, [], {
-        ...access(this.#reading, scope),
-        ...returnedBy(this.#reading, returned, scope, server),
-      });
-      return;
-    }
-    for (const each of valuesOf(block, "rewrite")) {
-      const [pattern = "", , flag] = each.args;
-      const policies = redirectedBy(this.#reading, each, server);
-      if (policies === undefined)
+    const rewrites = valuesOf(block, "rewrite")
+      .filter((each) => returned === undefined || block.indexOf(each) < block.indexOf(returned))
+      .flatMap((directive): Location | [] => {
+        const [path = "", , flag] = directive.args;
+        if (redirectedBy(this.#reading, directive, server) !== undefined)
+          return this.#reading.isUsable(path, directive) ? { directive, kind: "rewrite", path } : [];
         this.#reading.find(
           "error",
-          each,
+          directive,
           `rewrite for all locations${flag === undefined ? "" : ` (${flag})`} is left out`,
           "rewrite in each location",
         );
-      else if (this.#reading.isUsable(pattern, each))
-        add(each, names, [{ path: { regex: wholePath(pattern) } }], policies);
+        return [];
+      });
+    if (returned !== undefined) {
+      for (const { location, match } of matchesOf(rewrites, () => false))
+        this.#convertLocation(location, [{ location, match, part: "whole" }], server, names, lostIfs);
+      const scope = [block, this.#reading.http];
+      const refusing = lostIfs.find(refuses);
+      if (refusing !== undefined) this.#close(returned, refusing, names, []);
+      else
+        add(returned, names, [], {
+          ...access(this.#reading, scope),
+          ...returnedBy(this.#reading, returned, scope, server),
+        });
+      return;
     }
-    const locations = allLocations(block).filter(({ kind, path, directive }) =>
-      kind === "regex" ? this.#reading.isUsable(path, directive) : path.startsWith("/"),
-    );
+    const locations = [...rewrites, ...allLocations(block).flatMap((each) => this.#usable(each))];
     this.#warnOfNested(locations);
     const matches = matchesOf(locations, ({ directive }) => valuesOf(directive.block ?? [], "proxy_pass").length > 0);
     for (const [location, own] of Map.groupBy(matches, (each) => each.location))
-      this.#convertLocation(location, own, server, names);
+      this.#convertLocation(location, own, server, names, lostIfs);
     if (!locations.some(({ kind, path }) => kind === "prefix" && path === "/") && one([block], "root") !== undefined)
       this.#reading.find("error", one([block], "root") ?? server.directive, "files are not served", FILES_REMEDY);
+  }
+
+  /** A regular expression that RE2 does not have becomes one that matches more, whose requests get 501. */
+  #usable(location: Location): Location | [] {
+    const { kind, path, directive } = location;
+    if (kind !== "regex") return path.startsWith("/") ? location : [];
+    const wider = beginningOf(path);
+    return this.#reading.isUsable(path, directive, `is not converted: paths that match ${wider} get 501`)
+      ? location
+      : { ...location, path: wider, isWider: true };
+  }
+
+  /** Requests get 501 because what restricts them is not converted. */
+  #close(at: Directive, lost: Directive, listeners: readonly string[], matches: readonly Json[]): void {
+    this.#reading.find(
+      "error",
+      at,
+      `requests of ${at.name} ${at.args.join(" ")} get 501: ${lost.name} restricts them, and is not converted`,
+      "add the policy that takes its place, then remove directResponse and name the backend",
+    );
+    this.#addRoute(at, listeners, matches, { directResponse: NOT_CONVERTED }, []);
   }
 
   #warnOfNested(locations: readonly Location[]): void {
@@ -191,9 +241,21 @@ class Conversion {
     matches: readonly LocationMatch[],
     server: Server,
     listeners: readonly string[],
+    /** Those of the server that are not converted. */
+    lostIfs: readonly Directive[],
   ): void {
-    const { directive, kind, path } = location;
+    const { directive, kind, path, isWider } = location;
     const block = directive.block ?? [];
+    const every = matches.map(({ match }) => match);
+    const respond = (policies: Json): void => this.#addRoute(directive, listeners, every, policies, []);
+    if (kind === "rewrite") {
+      respond(redirectedBy(this.#reading, directive, server) ?? {});
+      return;
+    }
+    if (isWider) {
+      respond({ directResponse: NOT_CONVERTED });
+      return;
+    }
     this.#reading.reportUnread(block);
     for (const each of valuesOf(block, "if"))
       this.#reading.find(
@@ -206,21 +268,16 @@ class Conversion {
     const common = { ...access(this.#reading, scope), ...responses(this.#reading, scope) };
     const group = (part: LocationMatch["part"]): readonly Json[] =>
       matches.filter((each) => each.part === part).map((each) => each.match);
-    const every = matches.map(({ match }) => match);
-    const respond = (policies: Json): void => this.#addRoute(directive, listeners, every, policies, []);
-    const lost = lostRestriction(scope);
+    const lost = lostRestriction(scope, [...valuesOf(block, "if"), ...lostIfs]);
     if (lost !== undefined) {
-      this.#reading.find(
-        "error",
-        directive,
-        `requests of location ${directive.args.join(" ")} get 501: ${lost.name} restricts them, and is not converted`,
-        "add the policy that takes its place, then remove directResponse and name the backend",
-      );
-      respond({ directResponse: NOT_CONVERTED });
+      this.#close(directive, lost, listeners, every);
       return;
     }
     const returned = valuesOf(block, "return")[0];
     if (returned !== undefined) {
+      for (const each of valuesOf(block, "rewrite"))
+        if (block.indexOf(each) < block.indexOf(returned))
+          this.#reading.find("error", each, "rewrite before return is left out", "give its paths a location");
       const policies = {
         ...common,
         ...returnedBy(this.#reading, returned, scope, server, kind === "regex" ? path : undefined),
@@ -228,7 +285,7 @@ class Conversion {
       respond(policies);
       return;
     }
-    const passed = valuesOf(block, "proxy_pass")[0] ?? this.#fallbackOf(block, server);
+    const passed = valuesOf(block, "proxy_pass")[0];
     const rewritten = valuesOf(block, "rewrite").flatMap((each) => {
       const policies = redirectedBy(this.#reading, each, server);
       if (policies === undefined) return [];
@@ -243,6 +300,21 @@ class Conversion {
     })[0];
     if (rewritten !== undefined) {
       respond({ ...common, ...rewritten });
+      return;
+    }
+    const fallback = passed === undefined ? this.#fallbackOf(block, server) : undefined;
+    if (fallback !== undefined) {
+      const restricts = ({ name }: Directive): boolean => ["allow", "deny", "auth_basic"].includes(name);
+      const own = block.find(restricts);
+      // nginx applies both, one after the other.
+      if (own !== undefined && fallback.some(restricts)) this.#close(directive, own, listeners, every);
+      else {
+        const both = [...valuesOf(block, "rewrite"), ...fallback, ...inherited(fallback, block)];
+        const without = both.filter(({ name }) => name !== "try_files");
+        const as = { ...location, directive: { ...directive, block: without } };
+        const own = matches.map((each) => ({ ...each, location: as }));
+        this.#convertLocation(as, own, server, listeners, lostIfs);
+      }
       return;
     }
     if (passed === undefined) {
@@ -276,14 +348,14 @@ class Conversion {
     }
   }
 
-  /** Of `try_files … @name`, and of `error_page … = @name`: requests go where files are missing. */
-  #fallbackOf(block: readonly Directive[], server: Server): Directive | undefined {
+  /** Of `try_files … @name`: the block that requests go to where files are missing. */
+  #fallbackOf(block: readonly Directive[], server: Server): readonly Directive[] | undefined {
     const tried = valuesOf(block, "try_files")[0];
     const name = tried?.args.at(-1);
     if (tried === undefined || name === undefined || !name.startsWith("@")) return undefined;
     this.#reading.find("error", tried, "files are not served: every request goes to the server", FILES_REMEDY);
     const named = valuesOf(server.block, "location").find(({ args }) => args[0] === name);
-    return named?.block?.find((each) => each.name === "proxy_pass");
+    return named?.block;
   }
 
   #addRoute(
@@ -308,21 +380,44 @@ class Conversion {
 
 const NOT_CONVERTED = { status: 501, body: "this path was not converted\n" };
 
-/** Directives that keep requests out and have no equivalent that could be written from them alone. */
-const RESTRICTIONS = ["auth_request", "auth_jwt", "auth_jwt_require", "auth_oidc", "satisfy", "internal"];
+/** Directives that keep requests out, which the conversion cannot replace. */
+const RESTRICTIONS = [
+  "auth_request",
+  "auth_jwt",
+  "auth_jwt_require",
+  "auth_oidc",
+  "satisfy",
+  "internal",
+  "limit_except",
+  "ssl_crl",
+  "ssl_ocsp",
+];
 
-/** A restriction that the conversion would lose: a route must not admit more than its location did. */
-function lostRestriction(scope: Scope): Directive | undefined {
+/** A restriction that the conversion would lose: a route must not admit more than its location did. `ifs`: those that are not converted. */
+function lostRestriction(scope: Scope, ifs: readonly Directive[]): Directive | undefined {
   const named = RESTRICTIONS.flatMap((name) => one(scope, name) ?? []);
-  const refusing = scope.flatMap((block) =>
-    valuesOf(block, "if").filter(({ block: inner = [] }) =>
-      inner.some(({ name, args }) => name === "deny" || (name === "return" && /^(?:401|403|444)$/.test(args[0] ?? ""))),
-    ),
-  );
   const unread = nearest(scope, ({ name }) => name === "allow" || name === "deny").filter(
     ({ args: [network = ""] }) => network !== "all" && isIP(network.split("/")[0] ?? "") === 0,
   );
-  return [...named.filter(({ args }) => !["off", "all"].includes(args[0] ?? "")), ...refusing, ...unread][0];
+  return [...named.filter(({ args }) => !["off", "all"].includes(args[0] ?? "")), ...ifs.filter(refuses), ...unread][0];
+}
+
+/** Whether an `if` keeps requests out. */
+function refuses({ block = [] }: Directive): boolean {
+  return block.some(({ name, args }) => name === "deny" || (name === "return" && /^[45]\d\d$/.test(args[0] ?? "")));
+}
+
+/** An `if` of a server that can be a route: for a host, or without one for requests without TLS. */
+function returningIf({
+  args,
+  block = [],
+}: Directive): { readonly returned: Directive; readonly host?: string } | undefined {
+  const condition = args.join(" ").replace(/^\(\s*|\s*\)$/g, "");
+  const returned = valuesOf(block, "return")[0];
+  const [, host] = /^\$(?:host|http_host) =\s*"?([\w.-]+)"?$/.exec(condition) ?? [];
+  const isScheme = /^\$scheme (= "?http"?|!= "?https"?)$/.test(condition);
+  if (returned === undefined || (host === undefined && !isScheme)) return undefined;
+  return { returned, ...(host !== undefined && { host }) };
 }
 
 /** Whether a backend gets the addresses that clients claim to have passed. */

@@ -23,6 +23,7 @@ export const READ = new Set([
   "proxy_ssl_name",
   "proxy_ssl_server_name",
   "proxy_ssl_trusted_certificate",
+  "ssl_trusted_certificate",
   "proxy_ssl_certificate",
   "proxy_ssl_certificate_key",
   "client_max_body_size",

@@ -9,9 +9,12 @@ import { valuesOf } from "./scope.ts";
 
 export interface Location {
   readonly directive: Directive;
-  readonly kind: "exact" | "first prefix" | "regex" | "prefix";
+  /** `rewrite`: a redirect of the server, which comes before the choice of a location. */
+  readonly kind: "exact" | "rewrite" | "first prefix" | "regex" | "prefix";
   /** A path, or a regular expression. */
   readonly path: string;
+  /** `path` matches more than the location, whose regular expression is not RE2. */
+  readonly isWider?: true;
 }
 
 /** A match of a location, in the order in which nginx tries them. */
@@ -60,6 +63,13 @@ export function wholePath(pattern: string): string {
   return `${flag}${begins ? "" : ".*"}${inner}${ends ? "" : ".*"}`;
 }
 
+/** How every path begins that `pattern` matches, as a pattern of RE2. */
+export function beginningOf(pattern: string): string {
+  const [, flag = "", rest = ""] = /^(\(\?i\))?(.*)$/s.exec(pattern) ?? [];
+  const [, literal = "", next = ""] = (!hasAlternatives(rest) && /^\^([\w/-]*)(.?)/s.exec(rest)) || [];
+  return `${flag}^${/[?*{]/.test(next) ? literal.slice(0, -1) : literal}`;
+}
+
 /** A `|` outside of groups and classes. */
 function hasAlternatives(pattern: string): boolean {
   let depth = 0;
@@ -95,7 +105,7 @@ export function matchesOf(
     if (path.endsWith("/") && path !== "/") {
       const bare = path.slice(0, -1);
       // A prefix of a route matches the path without its last slash too.
-      const own = locations.some((each) => each.path === bare && each.kind !== "regex");
+      const own = locations.some((each) => each.path === bare && each.kind !== "regex" && each.kind !== "rewrite");
       if (redirects(location)) {
         if (!own) ranked.push([location, "without slash", undefined]);
         ranked.push([location, "whole", own ? `${quoted(path)}.*` : undefined]);
@@ -106,6 +116,7 @@ export function matchesOf(
     }
   };
   for (const each of of("exact")) ranked.push([each, "whole", undefined]);
+  for (const each of of("rewrite")) ranked.push([each, "whole", wholePath(each.path)]);
   for (const each of byLength("first prefix")) rankPrefix(each);
   for (const each of regexes) ranked.push([each, "whole", wholePath(each.path)]);
   for (const each of byLength("prefix")) rankPrefix(each);
@@ -150,7 +161,7 @@ function mayOverlap(
   { location, part }: Pick<LocationMatch, "location" | "part">,
   lower: Pick<LocationMatch, "location" | "part">,
 ): boolean {
-  if (location.kind === "regex" || lower.location.kind === "regex") return true;
+  if ([location.kind, lower.location.kind].some((kind) => kind === "regex" || kind === "rewrite")) return true;
   const [long, short] =
     location.path.length >= lower.location.path.length
       ? [location.path, lower.location.path]
@@ -187,7 +198,7 @@ export function allLocations(block: readonly Directive[]): readonly Location[] {
 }
 
 /** What a nested location has from the one around it. */
-function inherited(own: readonly Directive[], outer: readonly Directive[]): readonly Directive[] {
+export function inherited(own: readonly Directive[], outer: readonly Directive[]): readonly Directive[] {
   return outer.filter(
     (each) => !["return", "rewrite", "if"].includes(each.name) && !own.some(({ name }) => name === each.name),
   );

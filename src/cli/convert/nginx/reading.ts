@@ -44,8 +44,8 @@ export class Reading {
     }
   }
 
-  /** Whether a regular expression can be used; a finding says why not. */
-  isUsable(pattern: string, at: Directive): boolean {
+  /** Whether a regular expression can be used; a finding says why not, and what becomes of it. */
+  isUsable(pattern: string, at: Directive, result = "is left out"): boolean {
     try {
       RE2JS.compile(wholePath(pattern));
       return true;
@@ -53,7 +53,7 @@ export class Reading {
       this.find(
         "error",
         at,
-        `the regular expression ${pattern} is left out`,
+        `the regular expression ${pattern} ${result}`,
         "patterns are RE2, without look-around and back-references",
       );
       return false;
