@@ -40,7 +40,7 @@ test("an abort ends a program, and a call whose server does not respond", async 
 });
 
 test("what a program prints when it fails is in the error, as is the status of a server", async () => {
-  const program = 'console.error("no such zone"); process.exit(3)';
+  const program = 'process.stderr.write("no such zone"); process.exit(3)';
   await assert.rejects(present({ command: [process.execPath, "-e", program] }), /ended with 3: no such zone$/);
   await assert.rejects(present({ command: ["/no/such/hook"] }), /the DNS hook \/no\/such\/hook ended with ENOENT/);
   const server = createServer((_request, response) => response.writeHead(403).end("secret")).listen(0, "127.0.0.1");

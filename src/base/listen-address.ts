@@ -105,3 +105,7 @@ export async function listenAt<T>(host: string, listen: (host: string) => Promis
     throw error;
   }
 }
+
+/** What lets a process listen on a port that the system reserves (capabilities(7), ip(7)); systemd and containers can set both. */
+export const RESERVED_PORT_REMEDY =
+  "grant the capability CAP_NET_BIND_SERVICE, or set net.ipv4.ip_unprivileged_port_start to this port or less";

@@ -1,4 +1,4 @@
-import { chmodSync, lstatSync, renameSync, unlinkSync } from "node:fs";
+import { chmodSync, lstatSync, renameSync, rmSync, unlinkSync } from "node:fs";
 import { connect, type Server } from "node:net";
 
 /**
@@ -10,7 +10,8 @@ export async function claimSocketFile(path: string): Promise<"other file" | "in 
   if (stats === undefined) return undefined;
   if (!stats.isSocket()) return "other file";
   if (await isServed(path)) return "in use";
-  unlinkSync(path);
+  // Another process may have removed it meanwhile.
+  rmSync(path, { force: true });
   return undefined;
 }
 

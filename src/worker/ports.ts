@@ -5,7 +5,7 @@
 import { createServer } from "node:net";
 import { messageOf } from "../base/errors.ts";
 import { InheritedSockets } from "../base/inherited-sockets.ts";
-import { listenAt } from "../base/listen-address.ts";
+import { listenAt, RESERVED_PORT_REMEDY } from "../base/listen-address.ts";
 import type { OwnSockets } from "../base/own-sockets.ts";
 import { claimSocketFile } from "../base/socket-file.ts";
 import { bindAddresses, formatBindAddress } from "../ir/bind-addresses.ts";
@@ -126,13 +126,9 @@ async function listen(
   };
 }
 
-/** What lets a process listen on a port that the system reserves (capabilities(7), ip(7)); systemd and containers can set both. */
-const PRIVILEGED =
-  "not permitted to this user; choose a port above 1023, grant the capability CAP_NET_BIND_SERVICE, or set net.ipv4.ip_unprivileged_port_start to this port or less";
-
 function inWords(error: NodeJS.ErrnoException): string {
   if (error.code === "EADDRINUSE") return "the port is in use; stop the program that uses it or choose another port";
-  if (error.code === "EACCES") return PRIVILEGED;
+  if (error.code === "EACCES") return `not permitted to this user; choose a port above 1023, ${RESERVED_PORT_REMEDY}`;
   if (error.code === "EADDRNOTAVAIL") return "it is not an address of this machine; ip address lists them";
   return error.message;
 }

@@ -4,6 +4,7 @@ import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { exportJWK, generateKeyPair, type JWK } from "jose";
 import { Provider } from "oidc-provider";
+import type { Oidc } from "../../src/policies/oidc/schema.ts";
 import type { Browser, Page } from "./browser.ts";
 
 export const CLIENT = { clientId: "gateway", clientSecret: "a secret: nobody/else knows" } as const;
@@ -117,6 +118,18 @@ export class IdentityProvider {
   get endpoints() {
     const { issuer, jwks } = this;
     return { issuer, jwks, authorizationEndpoint: `${issuer}/auth`, tokenEndpoint: `${issuer}/token` };
+  }
+
+  /** The policy of a gateway at this URL. */
+  policyAt(url: string): Oidc {
+    return {
+      ...CLIENT,
+      ...this.endpoints,
+      tokenEndpointAuth: "clientSecretBasic",
+      callbackNamesIssuer: false,
+      redirectURI: `${url}/callback`,
+      scopes: ["email"],
+    };
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

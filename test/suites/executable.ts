@@ -66,6 +66,8 @@ await runSuite("executable", async () => {
     await gateway.stop();
     rmSync(folder, { recursive: true });
   }
+  // A missing tool is no reason to hide what has failed.
+  if (failed.length > 0) return failed;
   const validate = goTool("sigs.k8s.io/krew/cmd/validate-krew-manifest", KREW);
   execFileSync(validate, ["-manifest", join(FOLDER, "tracegate.yaml"), "-skip-install"], { stdio: "inherit" });
   return failed;

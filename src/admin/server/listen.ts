@@ -2,7 +2,13 @@ import type { Server } from "node:http";
 import type { ListenOptions } from "node:net";
 import { codeOf, messageOf } from "../../base/errors.ts";
 import type { InheritedSockets } from "../../base/inherited-sockets.ts";
-import { formatHostPort, isWithoutIpv6, type ListenAddress, listenAt } from "../../base/listen-address.ts";
+import {
+  formatHostPort,
+  isWithoutIpv6,
+  type ListenAddress,
+  listenAt,
+  RESERVED_PORT_REMEDY,
+} from "../../base/listen-address.ts";
 import type { OwnSockets } from "../../base/own-sockets.ts";
 import { claimSocketFile, listenAtFile, type SocketFile } from "../../base/socket-file.ts";
 
@@ -133,7 +139,7 @@ function portOf(server: Server): number {
 function refused({ name, setting }: ListenTarget, address: string, cause: unknown): Error {
   const reasons: Readonly<Record<string, string>> = {
     EADDRINUSE: `is in use; stop what listens there or change ${setting}`,
-    EACCES: `is not permitted to this user; change ${setting} to a port above 1023, or grant CAP_NET_BIND_SERVICE`,
+    EACCES: `is not permitted to this user; change ${setting} to a port above 1023, ${RESERVED_PORT_REMEDY}`,
     EADDRNOTAVAIL: `is not an address of this machine; change ${setting}`,
   };
   const reason = reasons[codeOf(cause) ?? ""] ?? `cannot be used: ${messageOf(cause)}`;

@@ -35,6 +35,8 @@ export interface ConvertedListener {
 export interface ConvertedPort {
   readonly name: string;
   readonly port: number;
+  /** Absent: every address. */
+  readonly addresses?: readonly string[];
   readonly listeners: ConvertedListener[];
 }
 

@@ -27,9 +27,10 @@ export function writeFile({ ports, routes, backends, frontendPolicies }: Convert
   return `# tracegate config\n${document.toString({ lineWidth: 0 })}`;
 }
 
-function gatewayOf({ port, listeners }: ConvertedPort): object {
+function gatewayOf({ port, addresses, listeners }: ConvertedPort): object {
   return {
     port,
+    ...(addresses !== undefined && { address: addresses.length === 1 ? addresses[0] : addresses }),
     listeners: listeners.map(({ name, hostname, tls, policies }: ConvertedListener) => ({
       name,
       hostname,

@@ -1,4 +1,4 @@
-import { chmodSync, lstatSync, mkdirSync, readdirSync } from "node:fs";
+import { chmodSync, lstatSync, mkdirSync, readdirSync, type Stats } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
@@ -21,16 +21,21 @@ function folderOf({ RUNTIME_DIRECTORY, XDG_RUNTIME_DIR }: Environment): string {
 export function ownSocketPath(env: Environment): string {
   const folder = folderOf(env);
   mkdirSync(folder, { recursive: true, mode: 0o700 });
-  const { uid, mode } = lstatSync(folder);
-  if (uid !== process.getuid?.()) throw new Error(`${folder} belongs to another user`);
-  if ((mode & 0o077) !== 0) chmodSync(folder, 0o700);
+  const stats = lstatSync(folder);
+  if (!isOwn(stats)) throw new Error(`${folder} belongs to another user`);
+  if (!isPrivate(stats)) chmodSync(folder, 0o700);
   return join(folder, `${process.pid}.sock`);
 }
 
-/** The sockets of gateways, living or dead, by process id. */
+/**
+ * The sockets of gateways, living or dead, by process id. None in a folder that others could enter: a request carries the environment of the
+ * command, with its secrets, and anybody can make the folder for temporary files first.
+ */
 export function socketPaths(env: Environment): ReadonlyMap<number, string> {
   const folder = folderOf(env);
   try {
+    const stats = lstatSync(folder);
+    if (!isOwn(stats) || !isPrivate(stats)) return new Map();
     const named = readdirSync(folder).flatMap((name): [number, string][] => {
       const [, pid] = SOCKET.exec(name) ?? [];
       return pid === undefined ? [] : [[Number(pid), join(folder, name)]];
@@ -39,4 +44,12 @@ export function socketPaths(env: Environment): ReadonlyMap<number, string> {
   } catch {
     return new Map();
   }
+}
+
+function isOwn({ uid }: Stats): boolean {
+  return uid === process.getuid?.();
+}
+
+function isPrivate({ mode }: Stats): boolean {
+  return (mode & 0o077) === 0;
 }

@@ -79,7 +79,7 @@ export class TakeOverSocket {
     socket.on("error", () => {});
     socket.setEncoding("utf8").on("data", (part: string) => {
       text += part;
-      if (text.length > MAX_REQUEST) socket.destroy();
+      if (text.length > MAX_REQUEST) return void socket.destroy();
       const end = text.indexOf("\n");
       if (end < 0) return;
       socket.removeAllListeners("data").resume();
@@ -139,6 +139,7 @@ function outcomeOf(child: ChildProcess, asker: Socket): Promise<TakeOverAnswer> 
       asker.removeListener("close", gone);
       resolve(answer);
     };
+    if (asker.destroyed) gone();
     asker.once("close", gone);
     child.once("error", (error) => end({ type: "failed", problem: messageOf(error) }));
     child.on("message", (value) => {

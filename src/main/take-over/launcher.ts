@@ -1,5 +1,5 @@
-import { unlinkSync } from "node:fs";
 import { connect, type Socket } from "node:net";
+import { claimSocketFile } from "../../base/socket-file.ts";
 import { type Context, write } from "../../cli/runner/context.ts";
 import { CliError, usage } from "../../cli/runner/errors.ts";
 import { socketPaths } from "./folder.ts";
@@ -45,7 +45,7 @@ async function runningGateways(env: Context["env"]): Promise<RunningGateway[]> {
   const connected = [...socketPaths(env)].map(async ([pid, path]): Promise<RunningGateway[]> => {
     const socket = await connectedTo(path);
     if (socket !== undefined) return [{ pid, socket }];
-    unlinkSync(path);
+    await claimSocketFile(path);
     return [];
   });
   return (await Promise.all(connected)).flat();

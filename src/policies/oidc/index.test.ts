@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { ms } from "../../base/durations.ts";
 import type { GatewayError } from "../../base/errors.ts";
 import { getHeader, type HttpRequest, type LocalReply } from "../../http/message/message.ts";
 import { contextOf, creatorOf, DEPS, RecordedTrace, replyOf } from "../testing/context.ts";
@@ -90,6 +91,21 @@ test("a policy of the route finds the cookies that one of the gateway removed fr
   assert.equal(policyOf().onRequest?.(context), undefined);
   assert.equal(policyOf({ clientId: "other" }).onRequest?.(context), undefined);
   assert.deepEqual(context.request.headers, []);
+});
+
+test("an explanation does not claim that nobody logged out, and knows that tokens have expired", (t) => {
+  t.mock.timers.enable({ apis: ["Date"], now: Date.now() });
+  const changes = { accessTokenHeader: "x-token", session: { lifetime: ms(3_600_000) } };
+  const cookie = session(changes);
+  const policy = create({ ...CONFIG, ...changes }, { ...DEPS, oidcCookieKey: KEY, oidcSessions: undefined });
+  const trace = new RecordedTrace();
+  const report = t.mock.method(trace, "report");
+  assert.equal(policy.onRequest?.(contextOf({ headers: ["cookie", cookie] }, { trace })), undefined);
+  assert.equal(report.mock.calls[0]?.arguments[1].code, "rehearsed");
+  t.mock.timers.tick(601_000);
+  const reply = replyOf(policy, contextOf({ headers: ["cookie", cookie] }, { trace }));
+  assert.equal(reply.status, 302);
+  assert.deepEqual(trace.events.at(-1), { kind: "oidc", details: { action: "login", session: "lapsed" } });
 });
 
 test("a session ends with the id token", () => {

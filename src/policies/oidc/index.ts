@@ -41,7 +41,7 @@ const PAGES = new Set(["document", "frame", "iframe", "fencedframe", "embed", "o
 /** Why there is no usable session. `lapsed`: its tokens have expired. `ended`: the provider refuses to refresh them. */
 type Found = Exclude<FoundSession["state"], "valid"> | "missing" | "revoked" | "lapsed" | "ended";
 type OidcDecision =
-  | { readonly code: "session" | "renewed"; readonly expires: number }
+  | { readonly code: "session" | "renewed" | "rehearsed"; readonly expires: number }
   | { readonly code: "kept"; readonly expires: number; readonly why: string }
   | { readonly code: "notRenewed"; readonly why: string }
   | { readonly code: "preflight" | "notFetched" | "loggedIn" }
@@ -52,6 +52,11 @@ type OidcDecision =
 const decisions = new Decisions<OidcDecision>(KIND, {
   session: ({ expires }) =>
     applied(`the session is valid until ${timeOf(expires)}`, { action: "session", expires: timeOf(expires) }),
+  rehearsed: ({ expires }) =>
+    applied(
+      `the session is valid until ${timeOf(expires)}, unless it was logged out or its tokens cannot be refreshed, which an explanation does not test`,
+      { action: "session", expires: timeOf(expires) },
+    ),
   renewed: ({ expires }) =>
     applied(`its tokens were refreshed; the session is valid until ${timeOf(expires)}`, {
       action: "refresh",
@@ -200,9 +205,18 @@ class Gate {
     if (found === undefined) return this.#refuse(context, cookies, "missing");
     if (found.state !== "valid") return this.#refuse(context, cookies, found.state);
     const { session } = found;
-    if (this.#shared === undefined) return this.#admit(context, cookies, session);
+    if (this.#shared === undefined) return this.#rehearse(context, cookies, session);
     if (this.#shared.isRevoked(found.keys, session.began)) return this.#refuse(context, cookies, "revoked");
     return this.#continue(context, cookies, session, this.#shared);
+  }
+
+  /** An explanation asks no provider, and does not know who has logged out. */
+  #rehearse(context: PolicyContext, cookies: Cookies, session: Session): RequestOutcome {
+    const { sessions } = this.#flow;
+    if (session.refresh === undefined && sessions.lapsed(session)) return this.#refuse(context, cookies, "lapsed");
+    this.#give(context, cookies, session, false);
+    context.trace?.report(decisions, { code: "rehearsed", expires: sessions.ends(session) });
+    return undefined;
   }
 
   /** Continues a session, whose tokens may have to be refreshed first. */

@@ -1,6 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { BoundedCache } from "../../base/bounded-cache.ts";
 import { seconds } from "../../base/dates.ts";
+import type { Opened } from "../shared/sealed.ts";
 import type { Claims, Session } from "../shared-sessions/session.ts";
 import { revocationKey } from "../shared-sessions/shared-sessions.ts";
 import type { Cookies, SealedCookies } from "./cookies.ts";
@@ -65,6 +66,8 @@ export class Sessions {
   readonly #usedName: string;
   readonly #settings: SessionSettings;
   readonly #remembered = new BoundedCache<Remembered>(MAX_REMEMBERED, MAX_REMEMBERED_WEIGHT, ({ text }) => text.length);
+  /** Opened cookies of the last use, for the same reason. */
+  readonly #uses = new BoundedCache<Extract<Opened, { state: "valid" }>>(MAX_REMEMBERED);
   /** Two processes rarely refresh the same session at once if each has its own moment. */
   readonly #early = EARLY_SHARE * (0.5 + Math.random() / 2);
 
@@ -86,8 +89,8 @@ export class Sessions {
     if (text === undefined) return undefined;
     const found = this.#open(text, now);
     if (found.state !== "valid" || this.#settings.idleTimeout === undefined) return found;
-    const used = this.#cookies.read(sent, this.#usedName, now);
-    return used?.state === "valid" && used.value === found.session.id ? found : { state: "idle" };
+    const used = this.#lastUse(sent, now);
+    return used !== undefined && used.value === found.session.id ? found : { state: "idle" };
   }
 
   /** The session of a login. `tokens` has an id token. */
@@ -132,8 +135,8 @@ export class Sessions {
   touch(session: Session, sent: Cookies, now = seconds()): string[] {
     const { idleTimeout } = this.#settings;
     if (idleTimeout === undefined) return [];
-    const used = this.#cookies.read(sent, this.#usedName, now);
-    const recent = used?.state === "valid" && used.expires - now > idleTimeout * (1 - TOUCH_SHARE);
+    const used = this.#lastUse(sent, now);
+    const recent = used !== undefined && used.expires - now > idleTimeout * (1 - TOUCH_SHARE);
     return recent ? [] : this.#used(session, now);
   }
 
@@ -146,6 +149,18 @@ export class Sessions {
   #used({ id }: Session, now: number): string[] {
     const { idleTimeout } = this.#settings;
     return idleTimeout === undefined ? [] : [this.#cookies.issue(this.#usedName, id, now + idleTimeout, now)];
+  }
+
+  /** What the cookie of the last use says; undefined if there is none, or none that is valid. */
+  #lastUse(sent: Cookies, now: number): Extract<Opened, { state: "valid" }> | undefined {
+    const text = sent.get(this.#usedName);
+    if (text === undefined) return undefined;
+    const known = this.#uses.get(text);
+    if (known !== undefined && known.expires > now) return known;
+    const opened = this.#cookies.open(this.#usedName, text, now);
+    if (opened.state !== "valid") return undefined;
+    this.#uses.set(text, opened);
+    return opened;
   }
 
   #with(login: Pick<Session, "id" | "began" | "claims">, tokens: Tokens, now: number): Session {

@@ -46,12 +46,7 @@ class Site {
       withRefreshTokens({ client }),
     );
     const oidc: Oidc = {
-      ...CLIENT,
-      ...provider.endpoints,
-      tokenEndpointAuth: "clientSecretBasic",
-      callbackNamesIssuer: false,
-      redirectURI: `${url}/callback`,
-      scopes: ["email"],
+      ...provider.policyAt(url),
       accessTokenHeader: "Authorization",
       ...changes,
     };

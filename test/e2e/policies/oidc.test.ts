@@ -7,7 +7,7 @@ import type { PolicySet } from "../../../src/policies/policy-set.ts";
 import { DEPS } from "../../../src/policies/testing/context.ts";
 import { Browser } from "../../helpers/browser.ts";
 import { TestPlane } from "../../helpers/data-plane.ts";
-import { CLIENT, enter, IdentityProvider, logIn } from "../../helpers/identity-provider.ts";
+import { enter, IdentityProvider, logIn } from "../../helpers/identity-provider.ts";
 import { RawUpstream, reply, valuesOf } from "../../helpers/raw-peer.ts";
 
 const KEY = new Uint8Array(randomBytes(32));
@@ -40,12 +40,7 @@ class Site {
       post ? "client_secret_post" : "client_secret_basic",
     );
     const oidc: Oidc = {
-      ...CLIENT,
-      ...provider.endpoints,
-      tokenEndpointAuth: "clientSecretBasic",
-      callbackNamesIssuer: false,
-      redirectURI: `${url}/callback`,
-      scopes: ["email"],
+      ...provider.policyAt(url),
       ...changes,
     };
     const target = { type: "static", host: "127.0.0.1", port: upstream.port } as const;

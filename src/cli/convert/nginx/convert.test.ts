@@ -175,6 +175,73 @@ test("redirects of a server come before its locations, and before a return that 
   assert.deepEqual(Object.keys(routes(inServer(`return 404;\n${rewrite}`))), ["shop-example-return"]);
 });
 
+test("a nested location has the settings of the one around it, but not its redirects and conditions", () => {
+  const found = routes(
+    inServer(`location /a { allow 10.0.0.0/8; deny all; if ($bad) { return 403; } rewrite ^ /b permanent; return 404;
+location /a/b { proxy_pass http://127.0.0.1:1; } }`),
+  );
+  assert.deepEqual(found["shop-example-a-b"]?.policies.ipAccess, { allow: ["10.0.0.0/8"] });
+  assert.deepEqual(found["shop-example-a-b"]?.backends, [{ host: "127.0.0.1:1" }]);
+});
+
+test("client certificates, servers that are down and error pages", () => {
+  const server = (more: string) => `server { listen 8443 ssl; server_name shop.example; ssl_certificate /c.pem;
+ssl_certificate_key /k.pem; ${more} location / { return 204; } }`;
+  const tls = (more: string): unknown =>
+    convertNginx("nginx.conf", server(more), undefined).ports[0]?.listeners[0]?.tls;
+  const pair = { cert: "/c.pem", key: "/k.pem" };
+  assert.deepEqual(tls("ssl_verify_client on; ssl_client_certificate /ca.pem;"), { ...pair, root: "/ca.pem" });
+  assert.deepEqual(tls("ssl_verify_client on; ssl_trusted_certificate /ca.pem;"), { ...pair, root: "/ca.pem" });
+  const optional = { ...pair, root: "/ca.pem", clientCertificates: "optional" };
+  assert.deepEqual(tls("ssl_verify_client optional; ssl_client_certificate /ca.pem;"), optional);
+  const pool = `upstream u { server 127.0.0.1:1; server 127.0.0.1:2 down; }`;
+  const { backends } = convertNginx(
+    "nginx.conf",
+    `${pool} ${inServer("location / { proxy_pass http://u; }")}`,
+    undefined,
+  );
+  assert.deepEqual(backends, [{ name: "u", endpoints: [{ host: "127.0.0.1:1" }] }]);
+  assert.deepEqual(
+    findings(inServer("error_page 404 =200 /e.html; root /srv; location / { proxy_pass http://127.0.0.1:1; }")).slice(
+      0,
+      1,
+    ),
+    ["2:1 error error_page 404 =200 /e.html is left out; write the page into errorPages"],
+  );
+});
+
+test("a port listens only where nginx does", () => {
+  const gateways = (...listens: readonly string[]): unknown => {
+    const text = listens.map((each, i) => `server { ${each} server_name s${i}.example; return 204; }`).join("\n");
+    const converted = convertNginx("nginx.conf", text, undefined);
+    const written = writeFile(converted);
+    assert.ok(loadConfig({ kind: "text", text: written }, {}).ok, written);
+    const { gateways } = parse(written);
+    return [gateways["port-81"].address, converted.findings.map(({ line, message }) => `${line} ${message}`)];
+  };
+  assert.deepEqual(gateways("listen 127.0.0.1:81;"), ["127.0.0.1", []]);
+  assert.deepEqual(gateways("listen localhost:81; listen [::1]:81;"), [["127.0.0.1", "::1"], []]);
+  assert.deepEqual(gateways("listen 81; listen [::]:81;"), [undefined, []]);
+  assert.deepEqual(gateways("listen 127.0.0.1:81;", "listen 81;"), [
+    undefined,
+    ["1 listens on every address, not only on 127.0.0.1: other servers do on this port"],
+  ]);
+  assert.deepEqual(gateways("listen 127.0.0.1:81;", "listen 127.0.0.2:81;"), [
+    ["127.0.0.1", "127.0.0.2"],
+    [
+      "1 listens on 127.0.0.2, not only on 127.0.0.1: other servers do on this port",
+      "2 listens on 127.0.0.1, not only on 127.0.0.2: other servers do on this port",
+    ],
+  ]);
+});
+
+test("the text of a directive cannot leave its comment", () => {
+  const written = writeFile(
+    convertNginx("nginx.conf", inServer('location "/a\nroutes: []" { return 204; }'), undefined),
+  );
+  assert.equal(written.match(/^routes:/gm)?.length, 1);
+});
+
 test("who may come in, and how much", () => {
   const folder = mkdtempSync(join(tmpdir(), "tracegate-convert-"));
   try {

@@ -10,7 +10,7 @@ import { Reading } from "./reading.ts";
 import { calling, pathOf, requestOf } from "./request.ts";
 import { redirectedBy, returned as returnedBy } from "./responses.ts";
 import { nameOf, nearest, one, type Scope, valuesOf } from "./scope.ts";
-import { defaultOf, hostnames, type Listen, readServer, type Server, tlsOf } from "./servers.ts";
+import { addressesOf, defaultOf, hostnames, type Listen, readServer, type Server, tlsOf } from "./servers.ts";
 
 /**
  * Converts the `http` part of a configuration. `path`: of the file, whose folder includes are read from; undefined: none are.
@@ -68,6 +68,18 @@ class Conversion {
     // Both addresses of IPv4 and IPv6 are one port here.
     const listens = server.listens.filter(({ port }) => !seen.has(port) && seen.add(port));
     const hosts = hostnames(this.#reading, server);
+    for (const { directive: at, address, port } of server.listens) {
+      const addresses = addressesOf(port, all);
+      const own = server.listens.flatMap((each) => (each.port === port ? [each.address] : []));
+      const others = addresses?.filter((each) => !own.includes(each));
+      if (address !== undefined && others?.length !== 0)
+        this.#reading.find(
+          "warning",
+          at,
+          `listens on ${others?.join(", ") ?? "every address"}, not only on ${address}: other servers do on this port`,
+          "give it another port",
+        );
+    }
     for (const tls of [false, true]) {
       const listeners = listens
         .filter((each) => each.tls === tls)
@@ -75,7 +87,7 @@ class Conversion {
           const isDefault = defaultOf(listen.port, all) === server;
           return [...hosts, ...(isDefault ? ["*"] : [])].map((host) => ({
             host,
-            name: this.#addListener(listen, host, server),
+            name: this.#addListener(listen, host, server, addressesOf(listen.port, all)),
           }));
         })
         .filter((each): each is OpenListener => each.name !== undefined);
@@ -85,10 +97,16 @@ class Conversion {
   }
 
   /** Its name; undefined: an earlier server has the host, and nginx ignores this one. */
-  #addListener({ port, tls }: Listen, hostname: string, server: Server): string | undefined {
+  #addListener(
+    { port, tls }: Listen,
+    hostname: string,
+    server: Server,
+    addresses: readonly string[] | undefined,
+  ): string | undefined {
     let bound = this.#ports.get(port);
     if (bound === undefined) {
-      bound = { name: port === 80 ? "http" : port === 443 ? "https" : `port-${port}`, port, listeners: [] };
+      const name = port === 80 ? "http" : port === 443 ? "https" : `port-${port}`;
+      bound = { name, port, ...(addresses && { addresses }), listeners: [] };
       this.#ports.set(port, bound);
     }
     const name = nameOf(hostname === "*" ? "any" : hostname);

@@ -1,4 +1,5 @@
 /** The block `server`: names, ports and certificates. */
+import { isIP } from "node:net";
 import type { Json } from "../converted.ts";
 import type { Directive } from "./parse.ts";
 import type { Reading } from "./reading.ts";
@@ -12,6 +13,9 @@ export interface Server {
 }
 
 export interface Listen {
+  readonly directive: Directive;
+  /** Undefined: every address. */
+  readonly address: string | undefined;
   readonly port: number;
   readonly tls: boolean;
   readonly isDefault: boolean;
@@ -26,14 +30,15 @@ export function readServer(reading: Reading, directive: Directive): Server {
   const names = valuesOf(block, "server_name").flatMap(({ args }) => args);
   const hasTls = one([block, reading.http], "ssl")?.args[0] === "on";
   const listens = valuesOf(block, "listen").flatMap((each): readonly Listen[] => {
-    const [address = "", ...options] = each.args;
-    const [, host, port] = /^(?:(.*):)?(\d+)$/.exec(address) ?? [undefined, address, "80"];
-    if (address.startsWith("unix:")) {
+    const [first = "", ...options] = each.args;
+    const [, host, port] = /^(?:(.*):)?(\d+)$/.exec(first) ?? [undefined, first, "80"];
+    if (first.startsWith("unix:")) {
       reading.find("error", each, "a listener on a Unix socket is left out", "give the gateway a port");
       return [];
     }
-    if (host !== undefined && !["*", "0.0.0.0", "[::]"].includes(host))
-      reading.find("warning", each, `listens on every address, not only on ${host}`, "restrict it with a firewall");
+    const address = host === undefined || ["*", "0.0.0.0", "[::]"].includes(host) ? undefined : addressOf(host);
+    if (address !== undefined && isIP(address) === 0)
+      reading.find("error", each, `${address} is not an IP address`, "write its address");
     for (const option of options)
       if (
         !["ssl", "http2", "default_server", "default", "reuseport", "deferred", "quic"].includes(option) &&
@@ -46,6 +51,8 @@ export function readServer(reading: Reading, directive: Directive): Server {
     }
     return [
       {
+        directive: each,
+        address,
         port: Number(port),
         tls: hasTls || options.includes("ssl"),
         isDefault: options.includes("default_server") || options.includes("default"),
@@ -56,7 +63,7 @@ export function readServer(reading: Reading, directive: Directive): Server {
     directive,
     block,
     names,
-    listens: listens.length > 0 ? listens : [{ port: 80, tls: false, isDefault: false }],
+    listens: listens.length > 0 ? listens : [{ directive, address: undefined, port: 80, tls: false, isDefault: false }],
   };
 }
 
@@ -110,4 +117,18 @@ export function tlsOf(reading: Reading, { block, directive }: Server): Json {
 export function defaultOf(port: number, servers: readonly Server[]): Server | undefined {
   const on = servers.filter(({ listens }) => listens.some((each) => each.port === port));
   return on.find(({ listens }) => listens.some((each) => each.port === port && each.isDefault)) ?? on[0];
+}
+
+/** An IPv6 address without its brackets; a name stays as it is. */
+function addressOf(host: string): string {
+  return host === "localhost" ? "127.0.0.1" : host.replace(/^\[(.*)\]$/, "$1");
+}
+
+/** Where all servers of a port listen; undefined: at every address. */
+export function addressesOf(port: number, servers: readonly Server[]): readonly string[] | undefined {
+  const addresses = servers
+    .flatMap(({ listens }) => listens)
+    .flatMap((each) => (each.port === port ? [each.address] : []));
+  const named = addresses.filter((each) => each !== undefined);
+  return named.length < addresses.length ? undefined : [...new Set(named)];
 }

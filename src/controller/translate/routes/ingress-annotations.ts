@@ -5,7 +5,7 @@
 
 /** Prefixes of annotations of other controllers. */
 const FOREIGN =
-  /^(?:(?:[a-z0-9-]+\.)*ingress\.kubernetes\.io|nginx\.(?:org|com)|haproxy\.org|haproxy-ingress\.github\.io)\/|^kubernetes\.io\/ingress\.allow-http$/;
+  /^(?:(?:[a-z0-9-]+\.)*ingress\.kubernetes\.io|ingress\.cilium\.io|(?:configuration\.)?konghq\.com|projectcontour\.io|nginx\.(?:org|com)|haproxy\.org|haproxy-ingress\.github\.io)\/|^kubernetes\.io\/ingress\.allow-http$/;
 
 /** What does the same here, by the name of an annotation without the prefix. */
 const INSTEAD: Readonly<Record<string, string>> = {
