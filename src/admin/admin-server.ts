@@ -43,7 +43,12 @@ export function startAdminServer(
     own,
     inherited,
     headers: (request) => adminHeaders(guard, request),
-    handle: (request, signal) => guard.check(request) ?? dispatch(plane, guard, request, signal),
+    handle: async (request, signal) => {
+      const reply = guard.check(request) ?? (await dispatch(plane, guard, request, signal));
+      // Once it is sent.
+      setImmediate(() => plane.answered());
+      return reply;
+    },
   });
 }
 

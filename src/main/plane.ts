@@ -41,6 +41,7 @@ import { configParts } from "./config-parts.ts";
 import type { LiveEndpoints } from "./endpoints-dump.ts";
 import { fingerprintOf } from "./fingerprint.ts";
 import { certificateMetrics, documentMetrics, endpointMetrics } from "./gateway-metrics.ts";
+import { GrownHeap } from "./grown-heap.ts";
 import type { Impacts } from "./impacts.ts";
 import type { ManagedCertificates } from "./managed-certificates.ts";
 import { overviewOf } from "./overview.ts";
@@ -86,6 +87,7 @@ export function makePlane(gateway: PlaneSource): AdminPlane {
   const hidden = sensitiveHeaders(settings.sensitiveHeaders);
   const routeLists = new RouteLists();
   const probes = new Probes(supervisor);
+  const heap = new GrownHeap();
   const routesInEffect = async () => {
     const { configuration, status } = gateway;
     const { generation } = status;
@@ -108,6 +110,7 @@ export function makePlane(gateway: PlaneSource): AdminPlane {
     version,
     permits: { ...settings.admin, ui: settings.ui.enabled },
     configStatus: () => redactAll(gateway.status) as ConfigStatus,
+    answered: () => heap.trim(),
     overview() {
       const { records } = gateway;
       const find = records && ((query: RecordQuery) => located(records.find(query), gateway));

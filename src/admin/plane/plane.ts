@@ -24,6 +24,8 @@ export interface AdminPlane {
   /** How the configuration file differs from what is in effect, secrets redacted. */
   configDifference(): Promise<ConfigDifference>;
   configStatus(): ConfigStatus;
+  /** The admin server has made an answer. */
+  answered(): void;
   overview(): Overview;
   routes(question: RoutesQuestion): Promise<RoutesAnswer>;
   /** One route by its key, with its policies; undefined if the key is unknown. */

@@ -9,7 +9,6 @@ import type { OwnSockets } from "../../base/own-sockets.ts";
 import { isOwnRequest, LOOP_FIELD } from "../../base/process-id.ts";
 import { AdminBadRequest, AdminForbidden, AdminGone, AdminUnavailable } from "../plane/plane.ts";
 import { Admission } from "./admission.ts";
-import { GrownHeap } from "./grown-heap.ts";
 import { listen } from "./listen.ts";
 import { closeOwnConnections } from "./own-connections.ts";
 import { allowProxyHeaders } from "./proxy-headers.ts";
@@ -47,9 +46,6 @@ interface HttpServerOptions {
   /** Headers of every response to this request. */
   readonly headers?: (request: IncomingMessage) => Readonly<Record<string, string>>;
 }
-
-/** Of this thread, whose servers share it. */
-const heap = new GrownHeap();
 
 /** Milliseconds from the accept, or the first byte on a kept connection, to the end of a head (reference 4.3). */
 const HEADERS_TIMEOUT = 2_000;
@@ -124,7 +120,6 @@ async function serve(
   for (const [name, value] of Object.entries(options.headers?.(request) ?? {})) response.setHeader(name, value);
   try {
     const reply = rejectOwnRequest(request, options) ?? (await options.handle(request, signal));
-    setImmediate(() => heap.trim());
     if ("stream" in reply) await reply.stream(response);
     else send(response, reply, closing.aborted);
   } catch (error) {

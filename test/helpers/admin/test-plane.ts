@@ -41,6 +41,7 @@ export class TestPlane implements AdminPlane {
   shutdowns = 0;
   failure: Error | undefined;
   dump: unknown = { binds: [], version: this.version };
+  answered(): void {}
   #filter: LogFilter = parseLogFilter("info");
   #arrived: (() => void)[] = [];
 

@@ -1,5 +1,5 @@
 import { getHeapStatistics } from "node:v8";
-import { collectGarbage } from "../../net/node-internals.ts";
+import { collectGarbage } from "../net/node-internals.ts";
 
 /** Bytes by which the heap may grow before it is collected. */
 const GROWTH = 3 * 1024 * 1024;
