@@ -36,7 +36,9 @@ test("a session of UDP is followed from its first datagram to its end; a trace w
   assert.equal(stateAt(traced, "initial request").request?.path, "/after");
   assert.deepEqual(protocols(events).sort(), ["http", "udp"]);
   const session = [...byRequest(events).values()].find(([first]) => first && "protocol" in first.message) ?? [];
-  assert.deepEqual(sequence(session), [...SESSION, "requestFinished"]);
+  // A session that outlives a second on a slow machine reports its progress as well.
+  const steps = sequence(session).filter((step) => step !== "streamProgress");
+  assert.deepEqual(steps, [...SESSION, "requestFinished"]);
   assert.equal(stateAt(session, "initial request").source?.port, client.port);
   assert.equal(messageOf(session, "routeSelection").selectedRoute, "default/r");
   assert.equal(messageOf(session, "backendCallStart").target, server.address);
