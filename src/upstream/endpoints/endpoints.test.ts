@@ -91,7 +91,11 @@ test("statistics of several threads: counts add up, health and latency are weigh
   assert.equal(both.evictedMs, 500);
   assert.equal(combineStats(b, a).evictedMs, 500);
   assert.deepEqual(both.limits, { connections: 20, waiting: 10, requests: 16 });
-  assert.deepEqual(combineThreads(a, b), { ...both, limits: { ...both.limits, requests: 8 } }, "a limit of all threads");
+  assert.deepEqual(
+    combineThreads(a, b),
+    { ...both, limits: { ...both.limits, requests: 8 } },
+    "a limit of all threads",
+  );
   const unlimited = { ...LIMITS, requests: null };
   assert.equal(combineStats(a, { ...b, limits: unlimited }).limits.requests, null);
   assert.equal(combineStats(stats({ total: 0 }), stats({ total: 0 })).health, 1);
