@@ -79,41 +79,72 @@ test("many endpoints, claimed in any order, each have one row", () => {
 
 test("threads at once: no call is lost, a limit lets exactly as many through, and dead threads leave nothing", async () => {
   const count = 3;
-  const memory = SharedLoads.memoryFor(count + 1);
+  const memory = SharedLoads.memoryFor(count + 1, 256);
+  const meeting = new SharedArrayBuffer(4);
   const code = `
-    const { workerData: { memory, index, module }, parentPort } = require("node:worker_threads");
+    const { workerData: { memory, meeting, index, module }, parentPort } = require("node:worker_threads");
+    const arrived = new Int32Array(meeting);
+    /** Returns when all threads have called it as often. */
+    function meet(all) {
+      Atomics.add(arrived, 0, 1);
+      Atomics.notify(arrived, 0);
+      for (let now = Atomics.load(arrived, 0); now < all; now = Atomics.load(arrived, 0)) Atomics.wait(arrived, 0, now);
+    }
     import(module).then(({ SharedLoads }) => {
       const loads = new SharedLoads(memory, index);
       parentPort.once("message", () => {
-        const held = Array.from({ length: 50 }, (_, i) => loads.claim("endpoint " + (i * 7 + index * 13) % 50));
-        for (let i = 0; i < 20000; i++) held[i % 50].add(i % 3 === 2 ? -1 : 1);
+        const held = new Map();
+        meet(3);
+        for (let i = 0; i < 10000; i++) {
+          const key = "endpoint " + (i * [1, 3, 7][index]) % 50;
+          held.get(key)?.release();
+          held.set(key, loads.claim(key));
+        }
+        // Endpoints that no other thread has, 20 at a time.
+        const own = [];
+        let mixed = 0;
+        for (let i = 0; i < 10000; i++) {
+          const load = loads.claim("own " + index + " " + i);
+          if (load.add(1) !== 0) mixed++;
+          own.push(load);
+          if (own.length > 20) own.shift().release();
+        }
+        for (const load of own) load.release();
+        const [busy] = held.values();
+        meet(6);
+        for (let i = 0; i < 3000000; i++) busy.add(i % 3 === 2 ? -1 : 1);
         const limited = loads.claim("limited");
         let admitted = 0;
-        for (let i = 0; i < 20000; i++) if (limited.add(1) < 10000) admitted++; else limited.add(-1);
-        parentPort.postMessage({ admitted });
+        for (let i = 0; i < 300000; i++) if (limited.add(1) < 100000) admitted++; else limited.add(-1);
+        parentPort.postMessage({ admitted, mixed });
       });
       parentPort.postMessage("ready");
     });`;
   const module = new URL("shared-loads.ts", import.meta.url).href;
   const threads = Array.from(
     { length: count },
-    (_, index) => new Worker(code, { eval: true, workerData: { memory, index, module } }),
+    (_, index) => new Worker(code, { eval: true, workerData: { memory, meeting, index, module } }),
   );
   const next = (thread: Worker) =>
     new Promise<unknown>((resolve, reject) => thread.once("message", resolve).once("error", reject));
   await Promise.all(threads.map(next));
   const answers = threads.map(next);
   for (const thread of threads) thread.postMessage("go");
-  const admitted = (await Promise.all(answers)) as { readonly admitted: number }[];
+  const results = (await Promise.all(answers)) as { readonly admitted: number; readonly mixed: number }[];
   assert.equal(
-    admitted.reduce((sum, each) => sum + each.admitted, 0),
-    10_000,
+    results.reduce((sum, { admitted }) => sum + admitted, 0),
+    100_000,
+  );
+  assert.deepEqual(
+    results.map(({ mixed }) => mixed),
+    [0, 0, 0],
+    "two endpoints had the same row",
   );
   const mine = new SharedLoads(memory, count);
   const all = Array.from({ length: 50 }, (_, i) => claimed(mine, `endpoint ${i}`));
   const sum = (): number => all.reduce((calls, load) => calls + load.calls, 0);
   // Of three calls each, one has ended.
-  assert.equal(sum(), count * (20_000 - 2 * Math.floor(20_000 / 3)));
+  assert.equal(sum(), count * (3_000_000 / 3));
   await Promise.all(threads.map((thread) => thread.terminate()));
   for (let index = 0; index < count; index++) mine.forget(index);
   assert.equal(sum(), 0);
