@@ -26,7 +26,7 @@ const CONTENT: Readonly<
   },
   kubernetes: {
     files: {
-      crds: "install/crds",
+      crds: "install/helm/tracegate/crds",
       "tracegate.yaml": "install/tracegate.yaml",
       "hello.yaml": "install/examples/hello.yaml",
     },
