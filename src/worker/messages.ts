@@ -66,6 +66,8 @@ export interface WorkerOptions {
   readonly requestCounts: SharedArrayBuffer;
   /** Shared memory of the `SharedSessions` of `oidc`. */
   readonly oidcSessions: SharedArrayBuffer;
+  /** Shared memory of the `SharedLoads`; undefined: there is one worker. */
+  readonly loads?: SharedArrayBuffer | undefined;
   /** Shared memory of the `TicketSecrets`. */
   readonly tickets: SharedArrayBuffer;
   /** Shared memory of the `MemoryPressure`. */

@@ -34,7 +34,8 @@ import type { FollowedBatch } from "../trace/follower.ts";
 import { TraceGate } from "../trace/gate.ts";
 import type { PostedEvent } from "../trace/tracer.ts";
 import type { EvictionNotice, HealthNotice } from "../upstream/endpoints/endpoint.ts";
-import { combineStats, type EndpointStats } from "../upstream/endpoints/endpoints.ts";
+import { combineThreads, type EndpointStats } from "../upstream/endpoints/endpoints.ts";
+import { SharedLoads } from "../upstream/endpoints/shared-loads.ts";
 import { EndpointHealth } from "./endpoint-health.ts";
 import type { Args, CommandName, Reply, WorkerOptions } from "./messages.ts";
 import { probePorts } from "./ports.ts";
@@ -59,6 +60,7 @@ type OwnOption =
   | "buckets"
   | "requestCounts"
   | "oidcSessions"
+  | "loads"
   | "tickets"
   | "pressure"
   | "ownSockets"
@@ -125,6 +127,8 @@ export class Supervisor implements WorkerEvents {
   readonly #requestCounts: RequestCounts;
   /** Shared memory: which sessions of `oidc` are being refreshed or are revoked. */
   readonly #oidcSessions = sessionMemory();
+  /** Shared memory: calls in progress at endpoints; undefined: there is one worker, which knows all of them. */
+  readonly #loads: SharedArrayBuffer | undefined;
   /** Shared memory: what session tickets of TLS are encrypted with, so that every worker resumes the sessions of all. */
   readonly #tickets = new TicketSecrets();
   /** Shared memory: the records of each worker, by its index. */
@@ -159,6 +163,7 @@ export class Supervisor implements WorkerEvents {
     this.pressure = new MemoryPressure(settings.workers);
     this.#requestCounts = new RequestCounts(createCounts(settings.workers));
     const { recorder, workers } = settings;
+    this.#loads = workers > 1 ? SharedLoads.memoryFor(workers) : undefined;
     const ofEachWorker = recorder === undefined ? [] : Array.from({ length: workers }, () => recorder);
     this.recorders = ofEachWorker.map(({ recent, kept }) => RecorderMemory.create(recent, kept));
     this.samples = ofEachWorker.flatMap(({ samples }) => (samples === 0 ? [] : [SampleRing.create(samples)]));
@@ -276,7 +281,7 @@ export class Supervisor implements WorkerEvents {
     await this.#collect("endpoints", { keys }, (_index, list) => {
       for (const stats of list) {
         const before = merged.get(stats.key);
-        merged.set(stats.key, before === undefined ? stats : combineStats(before, stats));
+        merged.set(stats.key, before === undefined ? stats : combineThreads(before, stats));
       }
     });
     return merged;
@@ -404,8 +409,9 @@ export class Supervisor implements WorkerEvents {
     this.health.electChecker();
     // A thread may die between lock and unlock; the others would then wait for its bucket forever.
     this.#buckets.releaseLocksOf(index);
-    // Its requests have ended with it.
+    // Its requests and calls have ended with it.
     this.#requestCounts.endWorker(index);
+    if (this.#loads !== undefined) new SharedLoads(this.#loads).forget(index);
     // Gauges end with the thread, counters stay.
     const counters = handle.counters.snapshot();
     const { requests_in_flight: _1, udp_sessions: _2, event_loop_lag_seconds: _3, ...others } = counters;
@@ -480,6 +486,7 @@ export class Supervisor implements WorkerEvents {
       buckets: this.#buckets.memory,
       requestCounts: this.#requestCounts.memory,
       oidcSessions: this.#oidcSessions,
+      loads: this.#loads,
       tickets: this.#tickets.memory,
       pressure: this.pressure.memory,
       ownSockets: this.#settings.own.memory,

@@ -43,6 +43,7 @@ import { dynamicEndpoints } from "../upstream/destinations/dynamic.ts";
 import { Workloads } from "../upstream/discovery/discovery.ts";
 import type { Endpoint } from "../upstream/endpoints/endpoint.ts";
 import { Endpoints } from "../upstream/endpoints/endpoints.ts";
+import { SharedLoads } from "../upstream/endpoints/shared-loads.ts";
 import { HealthChecks } from "../upstream/health/health-checks.ts";
 import { Pools } from "../upstream/pools/pools.ts";
 import { LookupLanes } from "../upstream/resolve/lookup-lanes.ts";
@@ -151,7 +152,8 @@ function main(port: NonNullable<typeof parentPort>, options: WorkerOptions): voi
     endpoints.setHealth(health);
     notify({ type: "health", notice: health });
   });
-  const endpoints = new Endpoints(pools, (eviction) => notify({ type: "evicted", notice: eviction }), checks);
+  const loads = options.loads && new SharedLoads(options.loads, options.index);
+  const endpoints = new Endpoints(pools, (eviction) => notify({ type: "evicted", notice: eviction }), checks, loads);
 
   // ── the services that all requests of this worker share ──
   // While no watch is armed, tracing costs a request one load from shared memory.
