@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { after, before, suite, test } from "node:test";
-import { GatewayProcess, TestGateway } from "../../helpers/gateway.ts";
+import { GatewayProcess } from "../../helpers/gateway.ts";
 import { LocalGateway } from "../../helpers/local-gateway.ts";
 import { call, closedPort, rawClient, Upstream } from "../trace/support.ts";
 
@@ -48,11 +48,11 @@ const METRICS: Readonly<Record<string, readonly string[]>> = {
 
 suite("metrics of a gateway with two workers", () => {
   let upstream: Upstream;
-  let gateway: TestGateway;
+  let gateway: GatewayProcess;
 
   before(async () => {
     upstream = await Upstream.start();
-    gateway = await TestGateway.start({
+    gateway = await GatewayProcess.start({
       config: { workerThreads: 2, metrics: { remove: ["retries"] } },
       binds: [
         {

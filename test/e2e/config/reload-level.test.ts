@@ -110,7 +110,7 @@ function replace(file: string, text: string): void {
   renameSync(`${file}.next`, file);
 }
 
-/** A file that stops its reader until the test lets it go: the configuration that names it has been read by then. */
+/** A file that stops its reader, a process, until the test lets it go: the configuration that names it has been read by then. */
 class Gate implements AsyncDisposable {
   readonly #folder = mkdtempSync(join(tmpdir(), "tracegate-gate-"));
   readonly file = join(this.#folder, "gate");
@@ -157,7 +157,7 @@ suite("the file on disk takes effect in the end", () => {
 
   test("a write during a reload, after the file was read", async () => {
     await using gate = new Gate();
-    await using gateway = await TestGateway.start(answering("first"));
+    await using gateway = await GatewayProcess.start(answering("first"));
     replace(gateway.file, answering("second", { routes: [naming(gate.file)] }));
     await gate.reached();
     replace(gateway.file, answering("written during the reload"));
@@ -168,7 +168,7 @@ suite("the file on disk takes effect in the end", () => {
 
   test("a ConfigMap that is swapped during a reload", async () => {
     await using gate = new Gate();
-    await using gateway = await TestGateway.start(answering("first"));
+    await using gateway = await GatewayProcess.start(answering("first"));
     const version = (name: string, text: string): void => {
       mkdirSync(join(gateway.folder, name));
       writeFileSync(join(gateway.folder, name, "gateway.yaml"), text);
@@ -206,7 +206,7 @@ suite("the file on disk takes effect in the end", () => {
     using ca = new TestCa();
     const [old, renewed] = [ca.issue("old.test"), ca.issue("new.test")];
     await using gate = new Gate();
-    await using gateway = await TestGateway.start(answering("plain"));
+    await using gateway = await GatewayProcess.start(answering("plain"));
     const [cert, key] = [join(gateway.folder, "tls.crt"), join(gateway.folder, "tls.key")];
     const install = ({ certFile, keyFile }: typeof old): void => {
       copyFileSync(keyFile, key);
