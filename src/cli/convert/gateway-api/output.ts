@@ -16,7 +16,7 @@ const VERSIONS = {
   ReferenceGrant: `${GATEWAY_GROUP}/v1`,
 } as const;
 
-export type WrittenKind = keyof typeof VERSIONS;
+type WrittenKind = keyof typeof VERSIONS;
 
 interface Written {
   readonly kind: WrittenKind;

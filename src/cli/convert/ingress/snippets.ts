@@ -5,7 +5,7 @@ import { IDLE } from "../nginx/directives.ts";
 import { type Directive, parseNginx } from "../nginx/parse.ts";
 import type { Annotations } from "./annotations.ts";
 
-export interface Snippet {
+interface Snippet {
   readonly policies: Json;
   /** The directive that may restrict who gets in. */
   readonly lost: string | undefined;

@@ -87,7 +87,6 @@ export function refusedAnnotations(annotations: Readonly<Record<string, string>>
     .filter(isForeign)
     .sort()
     .map(
-      (name) =>
-        `annotation ${name} is not supported; ${insteadOf(name.slice(name.indexOf("/") + 1))}, and remove it`,
+      (name) => `annotation ${name} is not supported; ${insteadOf(name.slice(name.indexOf("/") + 1))}, and remove it`,
     );
 }
