@@ -18,7 +18,7 @@ import { WORKER_MODULE } from "../../helpers/programs.ts";
 const run = promisify(execFile);
 
 const ISSUER = "https://issuer.example";
-const PATIENCE_MS = 30_000;
+const PATIENCE_MS = 60_000;
 
 /** An issuer whose key set may change, or be unavailable (undefined). */
 class Issuer implements AsyncDisposable {
