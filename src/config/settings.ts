@@ -105,7 +105,10 @@ export interface XdsSettings {
   /** Path of the ServiceAccount token. */
   readonly token?: string;
   readonly namespace: string;
-  readonly gateway: string;
+  /** Absent: Gateways of a class share the proxy. */
+  readonly gateway?: string;
+  /** Absent: the proxy is that of one Gateway. */
+  readonly gatewayClass?: string;
   readonly pod?: string;
 }
 
@@ -224,8 +227,13 @@ function xdsSettings(input: SettingsInput, env: Env, document: ConfigSet): XdsSe
       expected: "http://HOST:PORT or https://HOST:PORT in XDS_ADDRESS or config.xdsAddress",
     });
   const namespace = either("NAMESPACE", input.namespace);
+  // A controller sets it where Gateways of a class share the proxies.
+  const gatewayClass = env.GATEWAY_CLASS || undefined;
   const gateway = either("GATEWAY", input.gateway);
-  const missing = [...(namespace === undefined ? ["NAMESPACE"] : []), ...(gateway === undefined ? ["GATEWAY"] : [])];
+  const missing = [
+    ...(namespace === undefined ? ["NAMESPACE"] : []),
+    ...((gatewayClass ?? gateway) === undefined ? ["GATEWAY"] : []),
+  ];
   if (missing.length > 0)
     document.reportElsewhere({
       message: `${missing.join(" and ")} must be set when the configuration comes from a controller`,
@@ -238,7 +246,7 @@ function xdsSettings(input: SettingsInput, env: Env, document: ConfigSet): XdsSe
     ...(rootCa !== undefined && { rootCa }),
     ...(token !== undefined && { token }),
     namespace: namespace ?? "",
-    gateway: gateway ?? "",
+    ...(gatewayClass === undefined ? { gateway: gateway ?? "" } : { gatewayClass }),
     ...(env.POD_NAME && { pod: env.POD_NAME }),
   };
 }
