@@ -266,6 +266,23 @@ test("locks of rate limits that a dead worker held are released", async (t: Test
   assert.equal(await fetchText(workers), "limited");
 });
 
+test("requests that a dead worker served no longer count for concurrency limits", async () => {
+  await using workers = new TestSupervisor(2);
+  const policies = {
+    concurrencyLimit: [{ maxRequests: 1 }],
+    delay: { duration: 'request.path == "/hold" ? duration("1h") : duration("0s")' },
+    directResponse: { status: 200, body: "served" },
+  };
+  await workers.supervisor.apply(1, irOf({ binds: [{ port: 0, listeners: [{ routes: [{ policies }] }] }] }));
+  const client = await workers.clientOf("worker-0");
+  client.write("GET /hold HTTP/1.1\r\nHost: a\r\n\r\n");
+  while ((await fetchText(workers)) !== "too many requests in progress");
+  const died = workers.death();
+  await workers.end("worker-0");
+  await died;
+  assert.equal(await fetchText(workers), "served");
+});
+
 test("a worker that dies during the drain is said, and the drain ends the stream", async () => {
   await using workers = new TestSupervisor(2);
   const { supervisor } = workers;

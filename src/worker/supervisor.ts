@@ -16,6 +16,7 @@ import type { InheritedSocket, InheritedSockets } from "../base/inherited-socket
 import type { OwnSockets } from "../base/own-sockets.ts";
 import { bindAddresses, formatBindAddress } from "../ir/bind-addresses.ts";
 import type { PackedIr } from "../ir/packed-ir.ts";
+import { createCounts, RequestCounts } from "../policies/request-counts/request-counts.ts";
 import { sessionMemory } from "../policies/shared-sessions/shared-sessions.ts";
 import { TokenBuckets } from "../policies/token-buckets/buckets.ts";
 import type { Ports } from "../proxy/data-plane.ts";
@@ -57,6 +58,7 @@ type OwnOption =
   | "gate"
   | "followCounters"
   | "buckets"
+  | "requestCounts"
   | "oidcSessions"
   | "loads"
   | "tickets"
@@ -121,6 +123,8 @@ export class Supervisor implements WorkerEvents {
   readonly #gate = new TraceGate();
   /** Shared memory: token buckets of rate limits, so that a limit holds for the process and not for each worker. */
   readonly #buckets = new TokenBuckets();
+  /** Shared memory: requests in progress, by the keys of concurrency limits. */
+  readonly #requestCounts: RequestCounts;
   /** Shared memory: which sessions of `oidc` are being refreshed or are revoked. */
   readonly #oidcSessions = sessionMemory();
   /** Shared memory: calls in progress at endpoints; undefined: there is one worker, which knows all of them. */
@@ -157,6 +161,7 @@ export class Supervisor implements WorkerEvents {
   constructor(settings: SupervisorSettings, events: SupervisorEvents, threads = new WorkerThreads(0)) {
     this.#settings = settings;
     this.pressure = new MemoryPressure(settings.workers);
+    this.#requestCounts = new RequestCounts(createCounts(settings.workers));
     const { recorder, workers } = settings;
     this.#loads = workers > 1 ? SharedLoads.memoryFor(workers) : undefined;
     const ofEachWorker = recorder === undefined ? [] : Array.from({ length: workers }, () => recorder);
@@ -184,6 +189,11 @@ export class Supervisor implements WorkerEvents {
   /** Shared memory of the `TokenBuckets`. */
   get buckets(): SharedArrayBuffer {
     return this.#buckets.memory;
+  }
+
+  /** Shared memory of the `RequestCounts`. */
+  get requestCounts(): SharedArrayBuffer {
+    return this.#requestCounts.memory;
   }
 
   /** The live workers, in the order of their start. */
@@ -399,7 +409,8 @@ export class Supervisor implements WorkerEvents {
     this.health.electChecker();
     // A thread may die between lock and unlock; the others would then wait for its bucket forever.
     this.#buckets.releaseLocksOf(index);
-    // Its calls have ended with it.
+    // Its requests and calls have ended with it.
+    this.#requestCounts.endWorker(index);
     if (this.#loads !== undefined) new SharedLoads(this.#loads).forget(index);
     // Gauges end with the thread, counters stay.
     const counters = handle.counters.snapshot();
@@ -473,6 +484,7 @@ export class Supervisor implements WorkerEvents {
       gate: this.#gate.buffer,
       recorder: this.#recorderOf(index),
       buckets: this.#buckets.memory,
+      requestCounts: this.#requestCounts.memory,
       oidcSessions: this.#oidcSessions,
       loads: this.#loads,
       tickets: this.#tickets.memory,

@@ -15,6 +15,7 @@ import { CelEnvironment } from "../cel/index.ts";
 import { Egress } from "../net/egress.ts";
 import { collectGarbage } from "../net/node-internals.ts";
 import { SocketBudget, type SocketKind } from "../net/socket-budget.ts";
+import { RequestCounts } from "../policies/request-counts/request-counts.ts";
 import { SharedSessions } from "../policies/shared-sessions/shared-sessions.ts";
 import { TokenBuckets } from "../policies/token-buckets/buckets.ts";
 import { BufferBudget } from "../proxy/body/buffer-budget.ts";
@@ -187,6 +188,7 @@ function main(port: NonNullable<typeof parentPort>, options: WorkerOptions): voi
       hidden: sensitiveHeaders(options.sensitiveHeaders),
       log,
       buckets: new TokenBuckets(options.buckets, options.index, metrics),
+      requestCounts: new RequestCounts(options.requestCounts, options.index, metrics),
       wantDocument: (url) => {
         const now = performance.now();
         if (now - (documentsWanted.get(url) ?? Number.NEGATIVE_INFINITY) < WANTED_AGAIN_MS) return;

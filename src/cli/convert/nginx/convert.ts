@@ -306,8 +306,10 @@ class Conversion {
     if (fallback !== undefined) {
       const restricts = ({ name }: Directive): boolean => ["allow", "deny", "auth_basic"].includes(name);
       const own = block.find(restricts);
-      // nginx applies both, one after the other.
-      if (own !== undefined && fallback.some(restricts)) this.#close(directive, own, listeners, every);
+      const choice = one([block, fallback], "satisfy");
+      // nginx applies both, one after the other, each in its own way.
+      if (choice !== undefined) this.#close(directive, choice, listeners, every);
+      else if (own !== undefined && fallback.some(restricts)) this.#close(directive, own, listeners, every);
       else {
         const both = [...valuesOf(block, "rewrite"), ...fallback, ...inherited(fallback, block)];
         const without = both.filter(({ name }) => name !== "try_files");
@@ -386,7 +388,6 @@ const RESTRICTIONS = [
   "auth_jwt",
   "auth_jwt_require",
   "auth_oidc",
-  "satisfy",
   "internal",
   "limit_except",
   "ssl_crl",
@@ -399,7 +400,7 @@ function lostRestriction(scope: Scope, ifs: readonly Directive[]): Directive | u
   const unread = nearest(scope, ({ name }) => name === "allow" || name === "deny").filter(
     ({ args: [network = ""] }) => network !== "all" && isIP(network.split("/")[0] ?? "") === 0,
   );
-  return [...named.filter(({ args }) => !["off", "all"].includes(args[0] ?? "")), ...ifs.filter(refuses), ...unread][0];
+  return [...named.filter(({ args }) => args[0] !== "off"), ...ifs.filter(refuses), ...unread][0];
 }
 
 /** Whether an `if` keeps requests out. */
