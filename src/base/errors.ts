@@ -21,10 +21,12 @@ export type Reason =
   | "Oidc"
   | "BasicAuth"
   | "APIKeyAuth"
+  | "Satisfy"
   | "ExtAuth"
   | "Authorization"
   | "ExtProc"
   | "RateLimit"
+  | "ConcurrencyLimit"
   | "UpstreamFailure"
   | "Overload";
 
@@ -93,10 +95,12 @@ export const ERRORS = {
   TG_API_KEY_MISSING: client(401, "APIKeyAuth", "api key authentication failure: no API Key found"),
   TG_API_KEY: client(401, "APIKeyAuth", "api key authentication failure: invalid credentials"),
   TG_OIDC: client(401, "Oidc", "oidc failure"),
+  TG_SATISFY: client(401, "Satisfy", "authentication failure: no valid credentials found"),
   TG_EXT_AUTHZ: client(403, "ExtAuth", "external authorization failed"),
   TG_EXT_PROC_DENIED: client(403, "ExtProc", "denied by the processing service"),
   TG_EXT_PROC: upstream(500, "ExtProc", "ext_proc failed"),
   TG_RATE_LIMITED: client(429, "RateLimit", "rate limit exceeded"),
+  TG_CONCURRENCY_LIMITED: client(429, "ConcurrencyLimit", "too many requests in progress"),
   TG_RATE_LIMIT_SERVICE: upstream(500, "RateLimit", "rate limit failed"),
   TG_BACKEND_AUTH: upstream(500, "UpstreamFailure", "backend authentication failed"),
   TG_OVERLOADED: internal(503, "Overload", "the gateway is overloaded"),

@@ -5,6 +5,7 @@ import { backendAuth } from "./backend-auth/index.ts";
 import { basicAuth } from "./basic-auth/index.ts";
 import { buffer } from "./buffer/index.ts";
 import { compression } from "./compression/index.ts";
+import { concurrencyLimit } from "./concurrency-limit/index.ts";
 import type { ShadowKey } from "./contract/shadow.ts";
 import { cors } from "./cors/index.ts";
 import { csrf } from "./csrf/index.ts";
@@ -29,6 +30,7 @@ import { requestMirror } from "./request-mirror/index.ts";
 import { requestRedirect } from "./request-redirect/index.ts";
 import { responseHeaderModifier } from "./response-header-modifier/index.ts";
 import { retry } from "./retry/index.ts";
+import { satisfy } from "./satisfy/index.ts";
 import { sessionPersistence } from "./session-persistence/index.ts";
 import { timeout } from "./timeout/index.ts";
 import { transformations } from "./transformations/index.ts";
@@ -56,6 +58,7 @@ export const REGISTRY: Registry = {
   extAuthz,
   remoteRateLimit,
   localRateLimit,
+  concurrencyLimit,
   requestMirror,
   csrf,
   timeout,
@@ -64,6 +67,7 @@ export const REGISTRY: Registry = {
   basicAuth,
   backendAuth,
   apiKey,
+  satisfy,
   authorization,
   ipAccess,
   delay,

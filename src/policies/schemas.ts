@@ -5,6 +5,7 @@ import { resolve as resolveBackendAuth } from "./backend-auth/resolve.ts";
 import { schema as basicAuth, resolve as resolveBasicAuth } from "./basic-auth/schema.ts";
 import { schema as buffer } from "./buffer/schema.ts";
 import { schema as compression } from "./compression/schema.ts";
+import { schema as concurrencyLimit } from "./concurrency-limit/schema.ts";
 import type { Resolver } from "./contract/resolver.ts";
 import { schema as cors } from "./cors/schema.ts";
 import { schema as csrf } from "./csrf/schema.ts";
@@ -24,6 +25,7 @@ import { schema as remoteRateLimit, resolve as resolveRemoteRateLimit } from "./
 import { schema as requestMirror, resolve as resolveRequestMirror } from "./request-mirror/schema.ts";
 import { schema as requestRedirect } from "./request-redirect/schema.ts";
 import { schema as retry } from "./retry/schema.ts";
+import { resolve as resolveSatisfy, schema as satisfy } from "./satisfy/schema.ts";
 import { schema as backendAuth } from "./schema/backend-auth.ts";
 import { headerModifier } from "./schema/fields.ts";
 import { shadowable } from "./schema/shadow.ts";
@@ -65,6 +67,7 @@ export const POLICY_SCHEMAS = {
   csrf: { schema: csrf, resolve: asWritten },
   requestMirror: { schema: requestMirror, resolve: resolveRequestMirror },
   localRateLimit: { schema: shadowable(localRateLimit), resolve: asWritten },
+  concurrencyLimit: { schema: concurrencyLimit, resolve: asWritten },
   remoteRateLimit: { schema: remoteRateLimit, resolve: resolveRemoteRateLimit },
   extAuthz: { schema: shadowable(extAuthz), resolve: resolveExtAuthz },
   extProc: { schema: extProc, resolve: resolveExtProc },
@@ -74,6 +77,7 @@ export const POLICY_SCHEMAS = {
   jwtAuth: { schema: shadowable(jwtAuth), resolve: resolveJwtAuth },
   basicAuth: { schema: shadowable(basicAuth), resolve: resolveBasicAuth },
   apiKey: { schema: shadowable(apiKey), resolve: asWritten },
+  satisfy: { schema: satisfy, resolve: resolveSatisfy },
   backendAuth: { schema: backendAuth, resolve: resolveBackendAuth },
   authorization: { schema: shadowable(authorization), resolve: asWritten },
   ipAccess: { schema: ipAccess, resolve: resolveIpAccess },

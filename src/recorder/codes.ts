@@ -21,6 +21,8 @@ const REASONS = {
   RateLimit: 15,
   UpstreamFailure: 16,
   Overload: 17,
+  ConcurrencyLimit: 18,
+  Satisfy: 19,
 } as const satisfies Readonly<Record<Reason, number>>;
 
 export function reasonNumber(reason: Reason): number {

@@ -110,6 +110,19 @@ export const LINTS = {
     says: (mode: string) =>
       `lets requests ${mode === "permissive" ? "with wrong credentials or none" : "without credentials"} pass, because mode is ${mode}`,
   }),
+  "single-alternative": lint({
+    title: "There is one alternative",
+    meaning: "`satisfy` requires one of several credentials. With one alternative, that is what its policy does alone.",
+    remedy: everywhere("add the others, or write the policy in place of satisfy"),
+    says: (kind: string) => `has ${kind} only, so there is no choice`,
+  }),
+  "taken-credential": lint({
+    title: "An alternative cannot be satisfied",
+    meaning:
+      "A policy beside `satisfy` takes the same credential from the request first, so that no request satisfies the alternative.",
+    remedy: everywhere("remove one of them"),
+    says: (kind: string) => `is never satisfied, because ${kind} beside satisfy has removed the credential by then`,
+  }),
   "absent-value-passes": lint({
     title: "A deny rule passes requests without the value",
     meaning:

@@ -3,8 +3,9 @@ import { test } from "node:test";
 import { ms } from "../../base/durations.ts";
 import { Sweeper } from "../../base/sweeper.ts";
 import { ANYWHERE } from "../../net/testing/egress.ts";
-import { type Service, ServiceIndex, type Workload } from "../discovery/discovery.ts";
+import { type LoadBalancer, type Service, ServiceIndex, type Workload } from "../discovery/discovery.ts";
 import { Endpoints } from "../endpoints/endpoints.ts";
+import { SharedLoads } from "../endpoints/shared-loads.ts";
 import { Pools } from "../pools/pools.ts";
 import { Resolver } from "../resolve/resolver.ts";
 import type { Target } from "../settings/target.ts";
@@ -19,11 +20,19 @@ function workload(uid: string, more: Partial<Workload> = {}): Workload {
   return { uid, ...at, status: "healthy", capacity: 1, services: { [KEY]: {} }, ...more };
 }
 
-function destinations(services: readonly Service[], workloads: readonly Workload[], random = () => 0) {
+function destinations(
+  services: readonly Service[],
+  workloads: readonly Workload[],
+  random = () => 0,
+  loads?: SharedLoads,
+) {
   const sweeper = new Sweeper();
   const settings = { connectTimeout: ms(10_000), idleTimeout: 90_000, maxIdle: undefined, keepAliveDelay: 0 };
   const endpoints = new Endpoints(
     new Pools(settings, new Resolver("All", ANYWHERE), { onConnected: () => {} }, sweeper),
+    undefined,
+    undefined,
+    loads,
   );
   const all = new Destinations(endpoints, new ServiceIndex(services, workloads), {}, random);
   return {
@@ -87,6 +96,25 @@ test("a new endpoint of a service or pool starts slowly where the service says s
     Object.assign(balancer?.endpoints[1] ?? {}, { startedAt: -1e9 });
     assert.equal(balancer?.choose()?.pool.name, expected);
   }
+});
+
+test("threads share the loads that an algorithm looks at", () => {
+  const loadBalancer = { routingPreferences: [], mode: "Standard", healthPolicy: "OnlyHealthy" } as const;
+  const shares = (algorithm: LoadBalancer["algorithm"], ...uids: string[]): boolean[] | undefined => {
+    const service = { ...SERVICE, loadBalancer: { ...loadBalancer, algorithm } };
+    const loads = new SharedLoads(SharedLoads.memoryFor(2));
+    using made = destinations(
+      [service],
+      uids.map((uid) => workload(uid)),
+      undefined,
+      loads,
+    );
+    return made.all.find(AT_80, {}).balancer?.endpoints.map(({ sharesLoad }) => sharesLoad);
+  };
+  assert.deepEqual(shares(undefined, "1", "2"), [true, true]);
+  assert.deepEqual(shares("LeastRequests", "1", "2"), [true, true]);
+  assert.deepEqual(shares("LeastRequests", "1"), [false]);
+  assert.deepEqual(shares("RoundRobin", "1", "2"), [false, false]);
 });
 
 test("a proxy may be a service: its healthy workloads", () => {

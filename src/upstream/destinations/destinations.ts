@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from "node:util";
 import type { BackendTls } from "../../tls/tls-settings.ts";
 import { type Balancer, SingleEndpoint } from "../balancers/balancer.ts";
 import { MovableBalancer } from "../balancers/movable.ts";
-import { serviceBalancer } from "../balancers/registry.ts";
+import { balancesByLoad, serviceBalancer } from "../balancers/registry.ts";
 import type { Service, ServiceIndex, Workload } from "../discovery/discovery.ts";
 import { type Locality, localityBuckets } from "../discovery/locality.ts";
 import type { Endpoint } from "../endpoints/endpoint.ts";
@@ -192,6 +192,7 @@ export class Destinations {
   #balancer({ target, settings, affinity, check }: Omit<ServiceDestination, "balancer" | "key">): Balancer {
     const { loadBalancer } = this.#services.find(target.key)?.service ?? {};
     const buckets = this.#buckets(target, settings, check);
+    if (balancesByLoad(loadBalancer)) this.#endpoints.shareLoads(buckets.flat());
     return serviceBalancer(buckets, loadBalancer, affinity, this.#random);
   }
 

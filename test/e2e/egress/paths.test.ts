@@ -87,6 +87,7 @@ const POLICIES = {
   csrf: NO_CALL,
   requestMirror: policy((host) => ({ requestMirror: { backend: { host }, percentage: 1 } })),
   localRateLimit: NO_CALL,
+  concurrencyLimit: NO_CALL,
   remoteRateLimit: policy((host) => ({
     remoteRateLimit: { host, domain: "d", descriptors: [{ entries: [{ key: "a", value: '"b"' }] }] },
   })),
@@ -101,6 +102,7 @@ const POLICIES = {
   backendAuth: policy((host) => ({ backendAuth: { oauthTokenExchange: { host } } })),
   authorization: NO_CALL,
   ipAccess: NO_CALL,
+  satisfy: { nowhere: "calls what its alternatives call: jwtAuth and oidc" },
   backendTLS: (at) => routed({ host: at, policies: { backendTLS: { insecure: true } } }),
   http: (at) => routed({ host: at, policies: { http: { version: "HTTP/2.0" } } }),
   tcp: LIMIT,
