@@ -177,7 +177,7 @@ export function resolveSettings(
     recorder: input.recorder,
     reload: { impact: input.reload.impact },
     sensitiveHeaders: input.sensitiveHeaders,
-    locality: ownLocality(env, { cluster: input.clusterId, network: input.network }),
+    locality: ownLocality(env, { ...input.locality, cluster: input.clusterId, network: input.network }),
     ...(xds !== undefined && { xds }),
     leafCaching: {
       ttl: override("DYNAMIC_CA_CERT_CACHE_TTL", parseLeafTtl, LEAF_TTL) ?? 300_000,
@@ -365,6 +365,9 @@ const START_ONLY: Readonly<Record<string, (settings: Settings) => unknown>> = {
   "recorder.kept": (settings) => settings.recorder.kept,
   "recorder.samples": (settings) => settings.recorder.samples,
   "recorder.clientAddress": (settings) => settings.recorder.clientAddress,
+  "locality.region": (settings) => settings.locality.region,
+  "locality.zone": (settings) => settings.locality.zone,
+  "locality.subzone": (settings) => settings.locality.subzone,
   clusterId: (settings) => settings.locality.cluster,
   network: (settings) => settings.locality.network,
   sensitiveHeaders: (settings) => settings.sensitiveHeaders,
