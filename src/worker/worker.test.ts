@@ -44,6 +44,7 @@ class TestWorker {
         onEvicted() {},
         onDocumentWanted() {},
         onHealth() {},
+        onNames() {},
         onExport() {},
         onExit() {},
         onLog: (lines) => {

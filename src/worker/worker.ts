@@ -150,7 +150,9 @@ function main(port: NonNullable<typeof parentPort>, options: WorkerOptions): voi
     endpoints.setHealth(health);
     notify({ type: "health", notice: health });
   });
-  const endpoints = new Endpoints(pools, (eviction) => notify({ type: "evicted", notice: eviction }), checks);
+  const endpoints = new Endpoints(pools, (eviction) => notify({ type: "evicted", notice: eviction }), checks, {
+    onFound: (names) => notify({ type: "names", notice: names }),
+  });
 
   // ── the services that all requests of this worker share ──
   // While no watch is armed, tracing costs a request one load from shared memory.
@@ -263,6 +265,7 @@ function main(port: NonNullable<typeof parentPort>, options: WorkerOptions): voi
     checkHealth: () => checks.start(),
     // Does not notify either.
     health: ({ notice }) => endpoints.setHealth(notice),
+    names: ({ notice }) => endpoints.learn(notice),
     sockets: () => plane.sockets,
     handOver: () => plane.handOver(),
     drain: ({ step, deadlineMs }) => plane.drain(step, deadlineMs),
