@@ -22,6 +22,9 @@ test("chart and package have one version", () => {
   const chart = parse(readText("install/helm/tracegate/Chart.yaml"));
   assert.deepEqual([chart.version, chart.appVersion], [version, version]);
   assert.ok(readText("install/tracegate.yaml").includes(`tracegate/tracegate:${version}`));
+  const { image } = parse(readText("install/helm/tracegate/values.yaml"));
+  const [shown] = parse(chart.annotations["artifacthub.io/images"]);
+  assert.equal(shown.image, `${image.registry}/${image.repository}:${version}`);
 });
 
 /** Kinds whose statuses the controller writes. */

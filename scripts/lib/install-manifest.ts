@@ -10,7 +10,7 @@ const NAMESPACE = "tracegate-system";
 const ANY_VERSION = "1.36.0";
 
 const HEAD = `# The controller of tracegate, made from the Helm chart beside this file with its default values. Before it, the CRDs:
-#   kubectl apply --server-side -f install/crds
+#   kubectl apply --server-side -f install/helm/tracegate/crds
 # To use another image, replace it in both places, the Deployment's \`image\` and TRACEGATE_PROXY_IMAGE, which is that of the proxies:
 #   sed 's|${IMAGE}|registry.example.com/tracegate:1.0|' install/tracegate.yaml | kubectl apply --server-side -f -
 ---

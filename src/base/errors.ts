@@ -25,6 +25,7 @@ export type Reason =
   | "Authorization"
   | "ExtProc"
   | "RateLimit"
+  | "ConcurrencyLimit"
   | "UpstreamFailure"
   | "Overload";
 
@@ -97,6 +98,7 @@ export const ERRORS = {
   TG_EXT_PROC_DENIED: client(403, "ExtProc", "denied by the processing service"),
   TG_EXT_PROC: upstream(500, "ExtProc", "ext_proc failed"),
   TG_RATE_LIMITED: client(429, "RateLimit", "rate limit exceeded"),
+  TG_CONCURRENCY_LIMITED: client(429, "ConcurrencyLimit", "too many requests in progress"),
   TG_RATE_LIMIT_SERVICE: upstream(500, "RateLimit", "rate limit failed"),
   TG_BACKEND_AUTH: upstream(500, "UpstreamFailure", "backend authentication failed"),
   TG_OVERLOADED: internal(503, "Overload", "the gateway is overloaded"),

@@ -172,17 +172,22 @@ export class Gateway {
     const { supervisor } = this;
     this.records = supervisor.recorders.length === 0 ? undefined : new Records(supervisor.recorders);
     this.history = new TrafficHistory(supervisor);
-    const rehearsed = { ...rehearsalSettings(loaded.config, env), buckets: supervisor.buckets };
+    const rehearsed = rehearsalSettings(loaded.config, env);
+    // What limits count at the moment is not part of an impact.
     this.impacts = new Impacts(this, rehearsed);
-    this.rehearsals = new RehearsalThread(rehearsed, {
-      state: () => ({
-        configuration: this.#configuration,
-        ports: supervisor.ports,
-        notices: supervisor.health.notices,
-        resources: resources.resources,
-      }),
-      endpoints: async (keys) => [...(await supervisor.endpoints(keys)).values()],
-    });
+    const { buckets, requestCounts } = supervisor;
+    this.rehearsals = new RehearsalThread(
+      { ...rehearsed, buckets, requestCounts },
+      {
+        state: () => ({
+          configuration: this.#configuration,
+          ports: supervisor.ports,
+          notices: supervisor.health.notices,
+          resources: resources.resources,
+        }),
+        endpoints: async (keys) => [...(await supervisor.endpoints(keys)).values()],
+      },
+    );
     this.#plane = makePlane(this);
   }
 

@@ -5,7 +5,7 @@ import { messageOf } from "../base/errors.ts";
 import { CliError } from "../cli/runner/errors.ts";
 
 /** What `tracegate init` can write. */
-export const KITS = ["systemd", "compose", "kubernetes", "grafana"] as const;
+export const KITS = ["systemd", "compose", "kubernetes", "grafana", "argo-cd", "flux"] as const;
 type Kit = (typeof KITS)[number];
 
 /** Files and folders of the package by the names that they get, and what to do with them. `%` stands for the folder. */
@@ -26,7 +26,7 @@ const CONTENT: Readonly<
   },
   kubernetes: {
     files: {
-      crds: "install/crds",
+      crds: "install/helm/tracegate/crds",
       "tracegate.yaml": "install/tracegate.yaml",
       "hello.yaml": "install/examples/hello.yaml",
     },
@@ -46,6 +46,16 @@ const CONTENT: Readonly<
       "in Grafana: Dashboards, New, Import, %/grafana-dashboard.json",
     ],
   },
+  "argo-cd": {
+    files: { "argo-cd-health.yaml": "install/gitops/argo-cd-health.yaml" },
+    next: ["kubectl apply --server-side --field-manager tracegate -f %/argo-cd-health.yaml"],
+  },
+  flux: {
+    files: { "flux-health.yaml": "install/gitops/flux-health.yaml" },
+    next: [
+      "name %/flux-health.yaml in the patches of the kustomization.yaml that lists your Kustomizations, as its head shows",
+    ],
+  },
 };
 
 /** The page that explains each of them. */
@@ -54,6 +64,8 @@ const PAGES: Readonly<Record<Kit, string>> = {
   compose: "docs/production.md#with-compose",
   kubernetes: "docs/kubernetes.md",
   grafana: "docs/production.md#alerts-and-dashboard",
+  "argo-cd": "docs/kubernetes.md#argo-cd-and-flux",
+  flux: "docs/kubernetes.md#argo-cd-and-flux",
 };
 
 export function isKit(word: string): word is Kit {

@@ -5,6 +5,7 @@ import { CelEnvironment } from "../cel/index.ts";
 import type { Collector } from "../ir/ir.ts";
 import type { PackedIr } from "../ir/packed-ir.ts";
 import type { Egress } from "../net/egress.ts";
+import { RequestCounts } from "../policies/request-counts/request-counts.ts";
 import { TokenBuckets } from "../policies/token-buckets/buckets.ts";
 import { AddressBook } from "../proxy/compile/address-book.ts";
 import { inOneGo } from "../proxy/compile/compile-ir.ts";
@@ -33,6 +34,7 @@ export function makeExports(worker: Worker, egress: Egress, env: ExportContext["
     policies: {
       hidden: sensitiveHeaders(worker.sensitiveHeaders),
       buckets: new TokenBuckets(),
+      requestCounts: new RequestCounts(),
       fetch: fetchThrough(resolver),
       log,
     },

@@ -29,7 +29,13 @@ const ADMISSION = [
 
 export const REQUEST_ORDER = {
   // Changes after authorization: rules decide about the request of the client, not about an edited one.
-  gateway: [...ADMISSION, "extProc", "transformations"],
+  gateway: [
+    ...ADMISSION,
+    // Denied requests do not use up a limit, and what it rejects costs no call.
+    "concurrencyLimit",
+    "extProc",
+    "transformations",
+  ],
 
   route: [
     // First: the deadline counts from the start of the request and must be set before a policy waits.
@@ -42,6 +48,8 @@ export const REQUEST_ORDER = {
     // Its precondition reads the request as the client sent it.
     "retry",
     // Denied requests do not use up a limit.
+    "concurrencyLimit",
+    // After the limit of requests in progress: what that rejects takes no token.
     "localRateLimit",
     // After the local limit: what that rejects costs no call.
     "remoteRateLimit",

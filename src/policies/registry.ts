@@ -5,6 +5,7 @@ import { backendAuth } from "./backend-auth/index.ts";
 import { basicAuth } from "./basic-auth/index.ts";
 import { buffer } from "./buffer/index.ts";
 import { compression } from "./compression/index.ts";
+import { concurrencyLimit } from "./concurrency-limit/index.ts";
 import type { ShadowKey } from "./contract/shadow.ts";
 import { cors } from "./cors/index.ts";
 import { csrf } from "./csrf/index.ts";
@@ -56,6 +57,7 @@ export const REGISTRY: Registry = {
   extAuthz,
   remoteRateLimit,
   localRateLimit,
+  concurrencyLimit,
   requestMirror,
   csrf,
   timeout,

@@ -5,6 +5,7 @@ import { resolve as resolveBackendAuth } from "./backend-auth/resolve.ts";
 import { schema as basicAuth, resolve as resolveBasicAuth } from "./basic-auth/schema.ts";
 import { schema as buffer } from "./buffer/schema.ts";
 import { schema as compression } from "./compression/schema.ts";
+import { schema as concurrencyLimit } from "./concurrency-limit/schema.ts";
 import type { Resolver } from "./contract/resolver.ts";
 import { schema as cors } from "./cors/schema.ts";
 import { schema as csrf } from "./csrf/schema.ts";
@@ -65,6 +66,7 @@ export const POLICY_SCHEMAS = {
   csrf: { schema: csrf, resolve: asWritten },
   requestMirror: { schema: requestMirror, resolve: resolveRequestMirror },
   localRateLimit: { schema: shadowable(localRateLimit), resolve: asWritten },
+  concurrencyLimit: { schema: concurrencyLimit, resolve: asWritten },
   remoteRateLimit: { schema: remoteRateLimit, resolve: resolveRemoteRateLimit },
   extAuthz: { schema: shadowable(extAuthz), resolve: resolveExtAuthz },
   extProc: { schema: extProc, resolve: resolveExtProc },

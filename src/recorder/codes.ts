@@ -21,6 +21,7 @@ const REASONS = {
   RateLimit: 15,
   UpstreamFailure: 16,
   Overload: 17,
+  ConcurrencyLimit: 18,
 } as const satisfies Readonly<Record<Reason, number>>;
 
 export function reasonNumber(reason: Reason): number {

@@ -16,6 +16,7 @@ import { type PackedIr, TextPacker } from "../ir/packed-ir.ts";
 import type { Addresses } from "../net/addresses.ts";
 import { Egress, NO_LOOKUP_RULES } from "../net/egress.ts";
 import { SocketBudget } from "../net/socket-budget.ts";
+import { createCounts, RequestCounts } from "../policies/request-counts/request-counts.ts";
 import { createBuckets, TokenBuckets } from "../policies/token-buckets/buckets.ts";
 import { BufferBudget } from "../proxy/body/buffer-budget.ts";
 import { compileIr, type Generation, inOneGo } from "../proxy/compile/compile-ir.ts";
@@ -71,6 +72,8 @@ export interface RehearsalSettings {
   readonly sessionKey: Uint8Array;
   /** Shared memory of the gateway's `TokenBuckets`, whose tokens are counted and not taken; by default all buckets are full. */
   readonly buckets?: SharedArrayBuffer;
+  /** Shared memory of the gateway's `RequestCounts`, where the request is not counted; by default no other is in progress. */
+  readonly requestCounts?: SharedArrayBuffer;
   /** As in `Services`; by default unknown. */
   readonly env?: Services["env"];
   readonly locality?: Services["locality"];
@@ -86,7 +89,7 @@ interface Outcomes {
 /** Runs for a request that is partly known, of which many outcomes contradict its record. */
 const MAX_PARTLY_KNOWN_RUNS = 64;
 const LONGEST_RUN_MS = 30_000;
-/** Buckets from which nothing is taken are full. */
+/** Buckets from which nothing is taken are full, and counts that count nothing are 0. */
 const UNUSED = {
   common: 1,
   sizes: [
@@ -207,7 +210,7 @@ export class Rehearsal {
     };
     const follow = (): Followed => ({ use() {}, close() {} });
     const pools = new Pools(pool, resolver, { onConnected() {} }, this.#sweeper);
-    const endpoints = new Endpoints(pools, undefined, undefined, { follow });
+    const endpoints = new Endpoints(pools, undefined, undefined, undefined, { follow });
     this.#endpoints = endpoints;
     const metrics = new Metrics();
     this.#watchers = new Watchers(this.#gate, (_id, event) => this.#onEvent(event?.json));
@@ -226,6 +229,7 @@ export class Rehearsal {
         hidden: sensitiveHeaders(settings.sensitiveHeaders),
         log: output.logger("proxy"),
         buckets: new TokenBuckets(settings.buckets ?? createBuckets(UNUSED), 0, undefined, undefined, false),
+        requestCounts: new RequestCounts(settings.requestCounts ?? createCounts(1, UNUSED), 0, undefined, false),
         fetch: () => Promise.reject(new Error("a rehearsal makes no network request")),
         oidcCookieKey: settings.oidcCookieKey,
         sessionKey: settings.sessionKey,

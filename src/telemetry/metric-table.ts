@@ -51,6 +51,10 @@ export const METRICS = {
     [],
     "Limits that were forgotten early because the configuration has too many.",
   ),
+  concurrency_limit_overflow_total: counter(
+    ["limit"],
+    "Requests that a concurrency limit counted together because it had no room for their keys.",
+  ),
   grpc_calls_total: counter(["backend", "route", "grpc_status"], "gRPC calls that ended, by their status."),
   policy_shadow_total: counter(
     ["policy", "decision", "gateway", "listener", "route"],

@@ -9,6 +9,7 @@ export const EFFECTIVE_NAMES = {
   basic_auth: "basicAuth",
   buffer: "buffer",
   compression: "compression",
+  concurrencyLimit: "concurrencyLimit",
   cors: "cors",
   csrf: "csrf",
   delay: "delay",

@@ -63,8 +63,12 @@ export interface WorkerOptions {
   readonly recorder?: RecorderOptions | undefined;
   /** Shared memory of the `TokenBuckets`. */
   readonly buckets: SharedArrayBuffer;
+  /** Shared memory of the `RequestCounts`. */
+  readonly requestCounts: SharedArrayBuffer;
   /** Shared memory of the `SharedSessions` of `oidc`. */
   readonly oidcSessions: SharedArrayBuffer;
+  /** Shared memory of the `SharedLoads`; undefined: there is one worker. */
+  readonly loads?: SharedArrayBuffer | undefined;
   /** Shared memory of the `TicketSecrets`. */
   readonly tickets: SharedArrayBuffer;
   /** Shared memory of the `MemoryPressure`. */

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
-import { type AddressInfo, connect, createServer } from "node:net";
+import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 import { type TestContext, test } from "node:test";
 import { connect as tlsConnect } from "node:tls";
 import type { Worker } from "node:worker_threads";
@@ -22,6 +22,8 @@ async function freePort(): Promise<AddressInfo> {
   await once(server, "close");
   return address;
 }
+
+const HANG = "GET /hang HTTP/1.1\r\nHost: a.test\r\n\r\n";
 
 async function fetchText(workers: TestSupervisor): Promise<string> {
   const response = await fetch(`http://127.0.0.1:${workers.port}/`, { headers: { connection: "close" } });
@@ -264,6 +266,23 @@ test("locks of rate limits that a dead worker held are released", async (t: Test
   assert.equal(await fetchText(workers), "limited");
 });
 
+test("requests that a dead worker served no longer count for concurrency limits", async () => {
+  await using workers = new TestSupervisor(2);
+  const policies = {
+    concurrencyLimit: [{ maxRequests: 1 }],
+    delay: { duration: 'request.path == "/hold" ? duration("1h") : duration("0s")' },
+    directResponse: { status: 200, body: "served" },
+  };
+  await workers.supervisor.apply(1, irOf({ binds: [{ port: 0, listeners: [{ routes: [{ policies }] }] }] }));
+  const client = await workers.clientOf("worker-0");
+  client.write("GET /hold HTTP/1.1\r\nHost: a\r\n\r\n");
+  while ((await fetchText(workers)) !== "too many requests in progress");
+  const died = workers.death();
+  await workers.end("worker-0");
+  await died;
+  assert.equal(await fetchText(workers), "served");
+});
+
 test("a worker that dies during the drain is said, and the drain ends the stream", async () => {
   await using workers = new TestSupervisor(2);
   const { supervisor } = workers;
@@ -348,6 +367,44 @@ test("evictions survive the deaths of all workers", async () => {
   }
   for (let i = 0; i < 30; i++) assert.equal(await fetchText(workers), "good");
   assert.equal(failures, before);
+});
+
+test("maxRequests and the choice among endpoints count the requests of all workers, but not of one that has died", async () => {
+  const answers = Promise.withResolvers<void>();
+  const listen = (): Promise<RawUpstream> =>
+    RawUpstream.listen(async (peer) => {
+      for (;;) {
+        const { start } = await peer.message();
+        if (start.includes("/hang")) await answers.promise;
+        peer.send(reply("answered"));
+      }
+    });
+  await using one = await listen();
+  await using two = await listen();
+  const endpoints = [one, two].map(({ port }) => ({ host: `127.0.0.1:${port}` }));
+  const routes = [{ backends: [{ name: "pool", endpoints, policies: { http: { maxRequests: 1 } } }] }];
+  await using workers = new TestSupervisor(2);
+  await workers.supervisor.apply(1, irOf({ binds: [{ port: 0, listeners: [{ routes }] }] }));
+  const inProgress = async (): Promise<number[]> =>
+    [...(await workers.supervisor.endpoints()).values()].map(({ pending }) => pending).sort();
+  const clients = await Promise.all([workers.clientOf("worker-0"), workers.clientOf("worker-1")]);
+  const [victim, other] = clients as [Socket, Socket];
+  victim.write(HANG);
+  await until(async () => (await inProgress()).join() === "0,1");
+  other.write(HANG);
+  await until(async () => (await inProgress()).join() === "1,1");
+  assert.equal(await fetchText(workers), "too many requests to the backend");
+  const died = workers.death();
+  await workers.end("worker-0");
+  await died;
+  const next = await workers.clientOf("worker-1");
+  next.write(HANG);
+  await until(async () => (await inProgress()).join() === "1,1");
+  assert.equal(await fetchText(workers), "too many requests to the backend");
+  answers.resolve();
+  await until(async () => (await inProgress()).join() === "0,0");
+  assert.equal(await fetchText(workers), "answered");
+  for (const client of [...clients, next]) client.destroy();
 });
 
 test("one worker probes for all; when it dies, another takes over with the known states", async () => {

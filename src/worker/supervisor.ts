@@ -16,6 +16,7 @@ import type { InheritedSocket, InheritedSockets } from "../base/inherited-socket
 import type { OwnSockets } from "../base/own-sockets.ts";
 import { bindAddresses, formatBindAddress } from "../ir/bind-addresses.ts";
 import type { PackedIr } from "../ir/packed-ir.ts";
+import { createCounts, RequestCounts } from "../policies/request-counts/request-counts.ts";
 import { sessionMemory } from "../policies/shared-sessions/shared-sessions.ts";
 import { TokenBuckets } from "../policies/token-buckets/buckets.ts";
 import type { Ports } from "../proxy/data-plane.ts";
@@ -33,8 +34,9 @@ import type { FollowedBatch } from "../trace/follower.ts";
 import { TraceGate } from "../trace/gate.ts";
 import type { PostedEvent } from "../trace/tracer.ts";
 import type { EvictionNotice, HealthNotice } from "../upstream/endpoints/endpoint.ts";
-import { combineStats, type EndpointStats } from "../upstream/endpoints/endpoints.ts";
+import { combineThreads, type EndpointStats } from "../upstream/endpoints/endpoints.ts";
 import type { NamesNotice } from "../upstream/endpoints/named-endpoints.ts";
+import { SharedLoads } from "../upstream/endpoints/shared-loads.ts";
 import { EndpointHealth } from "./endpoint-health.ts";
 import type { Args, CommandName, Reply, WorkerOptions } from "./messages.ts";
 import { probePorts } from "./ports.ts";
@@ -57,7 +59,9 @@ type OwnOption =
   | "gate"
   | "followCounters"
   | "buckets"
+  | "requestCounts"
   | "oidcSessions"
+  | "loads"
   | "tickets"
   | "pressure"
   | "ownSockets"
@@ -120,8 +124,12 @@ export class Supervisor implements WorkerEvents {
   readonly #gate = new TraceGate();
   /** Shared memory: token buckets of rate limits, so that a limit holds for the process and not for each worker. */
   readonly #buckets = new TokenBuckets();
+  /** Shared memory: requests in progress, by the keys of concurrency limits. */
+  readonly #requestCounts: RequestCounts;
   /** Shared memory: which sessions of `oidc` are being refreshed or are revoked. */
   readonly #oidcSessions = sessionMemory();
+  /** Shared memory: calls in progress at endpoints; undefined: there is one worker, which knows all of them. */
+  readonly #loads: SharedArrayBuffer | undefined;
   /** Shared memory: what session tickets of TLS are encrypted with, so that every worker resumes the sessions of all. */
   readonly #tickets = new TicketSecrets();
   /** Shared memory: the records of each worker, by its index. */
@@ -154,7 +162,9 @@ export class Supervisor implements WorkerEvents {
   constructor(settings: SupervisorSettings, events: SupervisorEvents, threads = new WorkerThreads(0)) {
     this.#settings = settings;
     this.pressure = new MemoryPressure(settings.workers);
+    this.#requestCounts = new RequestCounts(createCounts(settings.workers));
     const { recorder, workers } = settings;
+    this.#loads = workers > 1 ? SharedLoads.memoryFor(workers) : undefined;
     const ofEachWorker = recorder === undefined ? [] : Array.from({ length: workers }, () => recorder);
     this.recorders = ofEachWorker.map(({ recent, kept }) => RecorderMemory.create(recent, kept));
     this.samples = ofEachWorker.flatMap(({ samples }) => (samples === 0 ? [] : [SampleRing.create(samples)]));
@@ -180,6 +190,11 @@ export class Supervisor implements WorkerEvents {
   /** Shared memory of the `TokenBuckets`. */
   get buckets(): SharedArrayBuffer {
     return this.#buckets.memory;
+  }
+
+  /** Shared memory of the `RequestCounts`. */
+  get requestCounts(): SharedArrayBuffer {
+    return this.#requestCounts.memory;
   }
 
   /** The live workers, in the order of their start. */
@@ -267,7 +282,7 @@ export class Supervisor implements WorkerEvents {
     await this.#collect("endpoints", { keys }, (_index, list) => {
       for (const stats of list) {
         const before = merged.get(stats.key);
-        merged.set(stats.key, before === undefined ? stats : combineStats(before, stats));
+        merged.set(stats.key, before === undefined ? stats : combineThreads(before, stats));
       }
     });
     return merged;
@@ -408,6 +423,9 @@ export class Supervisor implements WorkerEvents {
     this.health.electChecker();
     // A thread may die between lock and unlock; the others would then wait for its bucket forever.
     this.#buckets.releaseLocksOf(index);
+    // Its requests and calls have ended with it.
+    this.#requestCounts.endWorker(index);
+    if (this.#loads !== undefined) new SharedLoads(this.#loads).forget(index);
     // Gauges end with the thread, counters stay.
     const counters = handle.counters.snapshot();
     const { requests_in_flight: _1, udp_sessions: _2, event_loop_lag_seconds: _3, ...others } = counters;
@@ -480,7 +498,9 @@ export class Supervisor implements WorkerEvents {
       gate: this.#gate.buffer,
       recorder: this.#recorderOf(index),
       buckets: this.#buckets.memory,
+      requestCounts: this.#requestCounts.memory,
       oidcSessions: this.#oidcSessions,
+      loads: this.#loads,
       tickets: this.#tickets.memory,
       pressure: this.pressure.memory,
       ownSockets: this.#settings.own.memory,

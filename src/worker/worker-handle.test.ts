@@ -18,6 +18,7 @@ test("a worker that does not reply in time is ended", async (t: TestContext) => 
   const buffers = {
     gate: memory(),
     buckets: memory(),
+    requestCounts: memory(),
     tickets: memory(),
     oidcSessions: memory(),
     pressure: memory(),

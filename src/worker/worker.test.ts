@@ -5,6 +5,7 @@ import { test } from "node:test";
 import { WORKER_MODULE } from "../../test/helpers/programs.ts";
 import { answering, irOf, WORKER } from "../../test/helpers/supervisor.ts";
 import { OwnSockets } from "../base/own-sockets.ts";
+import { createCounts } from "../policies/request-counts/request-counts.ts";
 import { sessionMemory } from "../policies/shared-sessions/shared-sessions.ts";
 import { TokenBuckets } from "../policies/token-buckets/buckets.ts";
 import { MemoryPressure } from "../proxy/overload/memory-pressure.ts";
@@ -26,6 +27,7 @@ class TestWorker {
   constructor(options: Partial<WorkerOptions> = {}) {
     const shared = {
       buckets: new TokenBuckets().memory,
+      requestCounts: createCounts(1),
       tickets: new TicketSecrets().memory,
       oidcSessions: sessionMemory(),
     };

@@ -15,6 +15,7 @@ import { CelEnvironment } from "../cel/index.ts";
 import { Egress } from "../net/egress.ts";
 import { collectGarbage } from "../net/node-internals.ts";
 import { SocketBudget, type SocketKind } from "../net/socket-budget.ts";
+import { RequestCounts } from "../policies/request-counts/request-counts.ts";
 import { SharedSessions } from "../policies/shared-sessions/shared-sessions.ts";
 import { TokenBuckets } from "../policies/token-buckets/buckets.ts";
 import { BufferBudget } from "../proxy/body/buffer-budget.ts";
@@ -42,6 +43,7 @@ import { dynamicEndpoints } from "../upstream/destinations/dynamic.ts";
 import { Workloads } from "../upstream/discovery/discovery.ts";
 import type { Endpoint } from "../upstream/endpoints/endpoint.ts";
 import { Endpoints } from "../upstream/endpoints/endpoints.ts";
+import { SharedLoads } from "../upstream/endpoints/shared-loads.ts";
 import { HealthChecks } from "../upstream/health/health-checks.ts";
 import { Pools } from "../upstream/pools/pools.ts";
 import { LookupLanes } from "../upstream/resolve/lookup-lanes.ts";
@@ -150,7 +152,8 @@ function main(port: NonNullable<typeof parentPort>, options: WorkerOptions): voi
     endpoints.setHealth(health);
     notify({ type: "health", notice: health });
   });
-  const endpoints = new Endpoints(pools, (eviction) => notify({ type: "evicted", notice: eviction }), checks, {
+  const loads = options.loads && new SharedLoads(options.loads, options.index);
+  const endpoints = new Endpoints(pools, (eviction) => notify({ type: "evicted", notice: eviction }), checks, loads, {
     onFound: (names) => notify({ type: "names", notice: names }),
   });
 
@@ -187,6 +190,7 @@ function main(port: NonNullable<typeof parentPort>, options: WorkerOptions): voi
       hidden: sensitiveHeaders(options.sensitiveHeaders),
       log,
       buckets: new TokenBuckets(options.buckets, options.index, metrics),
+      requestCounts: new RequestCounts(options.requestCounts, options.index, metrics),
       wantDocument: (url) => {
         const now = performance.now();
         if (now - (documentsWanted.get(url) ?? Number.NEGATIVE_INFINITY) < WANTED_AGAIN_MS) return;

@@ -12,6 +12,7 @@ import { backendAuth } from "../../src/policies/backend-auth/index.ts";
 import { basicAuth } from "../../src/policies/basic-auth/index.ts";
 import { buffer } from "../../src/policies/buffer/index.ts";
 import { compression } from "../../src/policies/compression/index.ts";
+import { concurrencyLimit } from "../../src/policies/concurrency-limit/index.ts";
 import { type Decision, Decisions, type WithCode } from "../../src/policies/contract/decisions.ts";
 import { cors } from "../../src/policies/cors/index.ts";
 import { csrf } from "../../src/policies/csrf/index.ts";
@@ -121,6 +122,10 @@ const POLICIES: Readonly<Record<RequestPolicyKind, string>> = {
     notAccepted: nothing,
     busy: nothing,
     compressed: [{ coding: "gzip", level: 5 }],
+  }),
+  concurrencyLimit: texts(concurrencyLimit.decisions, {
+    admitted: [{ limit: { maxRequests: 4 }, count: 1 }],
+    limited: [{ limit: { maxRequests: 4, key: "source.address" }, count: 4 }],
   }),
   cors: texts(cors.decisions, {
     noOrigin: nothing,

@@ -8,6 +8,7 @@ import { type PackedIr, packIr } from "../../src/ir/packed-ir.ts";
 import { Egress, type EgressOptions, NO_LOOKUP_RULES } from "../../src/net/egress.ts";
 import { SocketBudget } from "../../src/net/socket-budget.ts";
 import type { PolicySet } from "../../src/policies/policy-set.ts";
+import { RequestCounts } from "../../src/policies/request-counts/request-counts.ts";
 import { SharedSessions } from "../../src/policies/shared-sessions/shared-sessions.ts";
 import { TokenBuckets } from "../../src/policies/token-buckets/buckets.ts";
 import { BufferBudget } from "../../src/proxy/body/buffer-budget.ts";
@@ -161,6 +162,7 @@ export class TestPlane {
         hidden: sensitiveHeaders([]),
         log: output.logger("proxy"),
         buckets: new TokenBuckets(options.buckets, 0, this.metrics),
+        requestCounts: new RequestCounts(undefined, 0, this.metrics),
         fetch: fetchThrough(resolver),
         oidcCookieKey: options.oidcCookieKey,
         oidcSessions: new SharedSessions(),

@@ -68,7 +68,7 @@ test("links of the pages in the package lead to files in it", async () => {
 test("tracegate init writes files that are complete, and overwrites none without --force", async () => {
   const program = join(installed, "bin/tracegate");
   const written: string[] = [];
-  for (const kind of ["systemd", "compose", "kubernetes", "grafana"]) {
+  for (const kind of ["systemd", "compose", "kubernetes", "grafana", "argo-cd", "flux"]) {
     const to = join(folder, kind);
     const printed = await run(program, ["init", kind, "--to", to], folder);
     assert.match(printed, /\nNext:\n\n {2}/);

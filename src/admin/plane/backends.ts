@@ -146,7 +146,7 @@ export interface EndpointView {
     /** Why the last lookup found none: earlier addresses stay in use. */
     readonly error?: string;
   };
-  /** Of all workers together; a worker that has reached its part rejects requests although others have not. */
+  /** Of all workers together; of connections and waiting requests, a worker that has reached its part rejects requests although others have not. */
   readonly limits?: {
     readonly connections: number;
     readonly waiting: number;

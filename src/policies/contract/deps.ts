@@ -5,6 +5,7 @@ import type { Phase } from "../../trace/events.ts";
 import type { Callout, CalloutAnswers } from "../../upstream/callouts/callout.ts";
 import type { Fetch } from "../../upstream/callouts/fetch.ts";
 import type { Target } from "../../upstream/settings/target.ts";
+import type { RequestCounts } from "../request-counts/request-counts.ts";
 import type { CallPolicies } from "../schema/call.ts";
 import type { SharedSessions } from "../shared-sessions/shared-sessions.ts";
 import type { TokenBuckets } from "../token-buckets/buckets.ts";
@@ -21,6 +22,8 @@ export interface ThreadEnvironment {
   readonly hidden: ReadonlySet<string>;
   /** Token buckets of `localRateLimit`, in memory that all workers share, so that limits hold for the process. */
   readonly buckets: TokenBuckets;
+  /** Requests in progress of `concurrencyLimit`, in memory that all workers share too. */
+  readonly requestCounts: RequestCounts;
   /** Calls URLs that a configuration names, such as a token endpoint. */
   readonly fetch: Fetch;
   /** For events outside of requests. */

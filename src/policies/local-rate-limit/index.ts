@@ -4,7 +4,7 @@
  * most constrained limit in `x-ratelimit-*`; or TG_RATE_LIMITED, 429. They are in `token-buckets/`.
  */
 import { withDurations } from "../../base/durations.ts";
-import { type CelEnvironment, type Expression, toJson } from "../../cel/index.ts";
+import type { CelEnvironment, Expression } from "../../cel/index.ts";
 import type { HeaderList } from "../../http/message/message.ts";
 import { decimal } from "../../http/message/message.ts";
 import { latin1 } from "../../http/message/syntax.ts";
@@ -14,12 +14,11 @@ import { type ConfigPath, PolicyError } from "../contract/policy-error.ts";
 import type { PolicyContext, PolicyHooks } from "../contract/types.ts";
 import { defineConditionalPolicy } from "../define/policy.ts";
 import { afterRequestBody } from "../shared/expressions.ts";
+import { limitKeyOf } from "../shared/limit-key.ts";
 import type { LimitBuckets } from "../token-buckets/buckets.ts";
 import type { LocalLimit, LocalRateLimit } from "./schema.ts";
 
 const KIND = "localRateLimit";
-/** Characters of a key: clients may control it, and hashing must not cost more than the request. Longer keys are truncated. */
-const MAX_KEY = 1024;
 
 interface Limit extends LocalLimit {
   readonly buckets: LimitBuckets;
@@ -114,7 +113,7 @@ function takeAll(limits: readonly Limit[], context: PolicyContext): void {
   let untilFill = 0;
   for (const limit of limits) {
     const { buckets } = limit;
-    const admitted = buckets.take(limit, keyOf(limit, context));
+    const admitted = buckets.take(limit, limitKeyOf(limit.expression, context));
     if (!admitted) {
       const decision = { code: "limited", limit, untilFill: buckets.untilFill } as const;
       throw decisions.reject(context.trace, decision, "TG_RATE_LIMITED", { headers: rejectionFields(limit) });
@@ -129,18 +128,6 @@ function takeAll(limits: readonly Limit[], context: PolicyContext): void {
   context.editResponse({ action: "set", name: "x-ratelimit-limit", value: decimal(tightest.maxTokens) });
   context.editResponse({ action: "set", name: "x-ratelimit-remaining", value: decimal(remaining) });
   context.editResponse({ action: "set", name: "x-ratelimit-reset", value: latin1(seconds(untilFill)) });
-}
-
-/** undefined for the shared bucket, also if the key cannot be evaluated: a client must not escape the limit by making the key fail. */
-function keyOf({ expression }: Limit, context: PolicyContext): string | undefined {
-  if (expression === undefined) return undefined;
-  try {
-    const value = expression.evaluate(context.variables);
-    const text = typeof value === "string" ? value : JSON.stringify(toJson(value));
-    return text.length > MAX_KEY ? text.slice(0, MAX_KEY) : text;
-  } catch {
-    return undefined;
-  }
 }
 
 /** Fields of the 429 (RFC 9110, section 10.2.3 for Retry-After). */

@@ -126,7 +126,7 @@ export const http = z
       .min(1)
       .optional()
       .describe(
-        "Requests of each worker that may be in progress at an endpoint, including those that wait for a connection and, until they end, upgraded ones. Further requests go to other endpoints of the backend; if all are full, they get 503. Default: unlimited.",
+        "Requests of all workers that may be in progress at an endpoint, including those that wait for a connection and, until they end, upgraded ones. Further requests go to other endpoints of the backend; if all are full, they get 503. Default: unlimited.",
       ),
     maxRetries: z
       .int()

@@ -28,6 +28,7 @@ import type {
 } from "../contract/types.ts";
 import type { Policy } from "../define/policy.ts";
 import type { RequestPolicyKey } from "../policy-set.ts";
+import { RequestCounts } from "../request-counts/request-counts.ts";
 import { errorReply } from "../shared/rejection.ts";
 import { SharedSessions } from "../shared-sessions/shared-sessions.ts";
 import { TokenBuckets } from "../token-buckets/buckets.ts";
@@ -40,6 +41,7 @@ export const DEPS: PolicyDeps = {
   credentials: new CredentialNames(),
   ownFields: new OwnFields(),
   buckets: new TokenBuckets(),
+  requestCounts: new RequestCounts(),
   fetch: fetchThrough(new Resolver("All", ANYWHERE)),
   oidcSessions: new SharedSessions(),
   sessionKey: new Uint8Array(32),

@@ -1,5 +1,6 @@
 import { randomBytes } from "node:crypto";
-import { type Hash64, halfSipHash } from "./sip-hash.ts";
+import { SharedLocks } from "../limit-memory/locks.ts";
+import { type Hash64, halfSipHash } from "../limit-memory/sip-hash.ts";
 
 /** Capacity and refill of a bucket. */
 export interface BucketRule {
@@ -31,9 +32,6 @@ const BYTES_A_SET = WAYS * (2 * 4 + 3 * 8) + 4;
 const BYTES_A_SHARE = 2 * 4 + 8;
 /** The layout, the hash's key, and the lock of the shares, in words. */
 const HEADER_WORDS = 8;
-/** Attempts before a thread sleeps on a lock. The holder needs less than a microsecond unless it is descheduled. */
-const SPINS = 200;
-const SLEEP_MS = 1;
 
 /**
  * Token buckets in memory that all threads share, in sets of 64. A bucket is found by a keyed 64-bit hash. A full bucket is equivalent
@@ -47,7 +45,9 @@ export class BucketSets {
   /** Milliseconds: when all buckets of a share will be full. */
   readonly idleAt: Float64Array;
   readonly now: () => number;
-  readonly #locks: Int32Array;
+  /** One per set, then one for the table of shares. */
+  readonly #locks: SharedLocks;
+  readonly #shareLock: number;
   readonly #secret: Int32Array;
   readonly #low: Int32Array;
   readonly #high: Int32Array;
@@ -56,7 +56,6 @@ export class BucketSets {
   readonly #filledAt: Float64Array;
   /** Milliseconds: when the bucket will be full, and its slot free. */
   readonly #fullAt: Float64Array;
-  readonly #owner: number;
   /** Results of the last `take`, instead of an object for each: tokens left, milliseconds until the next refill, and when it is full. */
   remaining = 0;
   untilFill = 0;
@@ -66,10 +65,9 @@ export class BucketSets {
   /** Whether it dropped a bucket that was not full. */
   evicted = false;
 
-  /** `worker`: index of the thread, written into the locks that it holds. `now`: milliseconds of a clock that all threads share. */
+  /** `worker`: index of the thread. `now`: milliseconds of a clock that all threads share. */
   constructor(memory: SharedArrayBuffer, worker: number, now: () => number = monotonic) {
     this.memory = memory;
-    this.#owner = worker + 1;
     this.now = now;
     let at = 0;
     const words = (length: number): Int32Array => {
@@ -100,8 +98,8 @@ export class BucketSets {
     this.#low = words(all * WAYS);
     this.#high = words(all * WAYS);
     this.owners = words(2 * (shares + smallShares));
-    // One per set, and one for the table of shares.
-    this.#locks = words(all + 1);
+    this.#locks = new SharedLocks(words(all + 1), worker);
+    this.#shareLock = all;
   }
 
   hash(text: string, into: Hash64): void {
@@ -114,13 +112,13 @@ export class BucketSets {
    */
   take(first: number, sets: number, hash: Hash64, rule: BucketRule, evict: boolean): boolean | undefined {
     const set = first + ((hash.low >>> 0) % sets);
-    this.#lock(set);
+    this.#locks.lock(set);
     try {
       const now = this.now();
       const at = this.#find(set, hash, now, evict);
       return at === -1 ? undefined : this.#takeFrom(at, hash, rule, now);
     } finally {
-      this.#unlock(set);
+      this.#locks.unlock(set);
     }
   }
 
@@ -136,19 +134,17 @@ export class BucketSets {
 
   /** Runs `work` while no other thread can reassign shares. */
   withShares<T>(work: () => T): T {
-    const last = this.#locks.length - 1;
-    this.#lock(last);
+    this.#locks.lock(this.#shareLock);
     try {
       return work();
     } finally {
-      this.#unlock(last);
+      this.#locks.unlock(this.#shareLock);
     }
   }
 
   /** Releases the locks of a thread that died while holding them. Call only after the thread has ended. */
   releaseLocksOf(worker: number): void {
-    for (let set = 0; set < this.#locks.length; set++)
-      if (Atomics.compareExchange(this.#locks, set, worker + 1, 0) === worker + 1) Atomics.notify(this.#locks, set);
+    this.#locks.releaseOf(worker);
   }
 
   #takeFrom(at: number, hash: Hash64, rule: BucketRule, now: number): boolean {
@@ -207,19 +203,6 @@ export class BucketSets {
       this.evicted = true;
     }
     return soonest;
-  }
-
-  #lock(set: number): void {
-    const locks = this.#locks;
-    for (let tries = 1; ; tries++) {
-      if (Atomics.compareExchange(locks, set, 0, this.#owner) === 0) return;
-      const holder = Atomics.load(locks, set);
-      if (tries > SPINS && holder !== 0) Atomics.wait(locks, set, holder, SLEEP_MS);
-    }
-  }
-
-  #unlock(set: number): void {
-    Atomics.store(this.#locks, set, 0);
   }
 }
 

@@ -3,9 +3,9 @@ import { test } from "node:test";
 import { Worker } from "node:worker_threads";
 import { fc } from "../../../test/helpers/property.ts";
 import { Metrics } from "../../telemetry/metrics.ts";
+import { type Hash64, halfSipHash } from "../limit-memory/sip-hash.ts";
 import type { Layout } from "./bucket-sets.ts";
 import { type BucketRule, createBuckets, TokenBuckets } from "./buckets.ts";
-import { type Hash64, halfSipHash } from "./sip-hash.ts";
 
 const RULE: BucketRule = { maxTokens: 3, tokensPerFill: 2, fillInterval: 1000 };
 

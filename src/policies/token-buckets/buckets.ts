@@ -1,6 +1,6 @@
 import type { Count, Metrics } from "../../telemetry/metrics.ts";
+import type { Hash64 } from "../limit-memory/sip-hash.ts";
 import { type BucketRule, BucketSets, bucketMemory, type Layout } from "./bucket-sets.ts";
-import type { Hash64 } from "./sip-hash.ts";
 
 export type { BucketRule } from "./bucket-sets.ts";
 

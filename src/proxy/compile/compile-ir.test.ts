@@ -9,7 +9,6 @@ import type { HttpRequest } from "../../http/message/message.ts";
 import type { PackedIr } from "../../ir/packed-ir.ts";
 import { ANYWHERE } from "../../net/testing/egress.ts";
 import { DEPS } from "../../policies/testing/context.ts";
-import { TokenBuckets } from "../../policies/token-buckets/buckets.ts";
 import { Metrics } from "../../telemetry/metrics.ts";
 import { TicketSecrets } from "../../tls/ticket-keys.ts";
 import { sensitiveHeaders } from "../../trace/redaction.ts";
@@ -32,7 +31,7 @@ class TestWorker {
     this.#services = {
       metrics: new Metrics(),
       customLabels: undefined,
-      policies: { hidden: sensitiveHeaders([]), buckets: new TokenBuckets(), fetch: DEPS.fetch },
+      policies: { ...DEPS, hidden: sensitiveHeaders([]) },
       locality: {},
       exports: { add: () => {} },
       random: () => 0,

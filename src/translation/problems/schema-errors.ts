@@ -65,13 +65,16 @@ function hidden(issue: Issue): Problem | undefined {
 
 const SECRETS = new SensitiveNames();
 
+/** Kinds whose items people write without the list. */
+const LISTS_OF_LIMITS: ReadonlySet<PropertyKey | undefined> = new Set(["localRateLimit", "concurrencyLimit"]);
+
 /** Fields of an item where a list of items is wanted are one mistake, reported once. */
 function reportUnknown(
   document: Validated,
   { path, keys }: Extract<Issue, { code: "unrecognized_keys" }>,
   known: KnownFields,
 ): void {
-  const ofItems = path.at(-1) === "localRateLimit" ? keys.filter((key) => absentField(path, key) !== undefined) : [];
+  const ofItems = LISTS_OF_LIMITS.has(path.at(-1)) ? keys.filter((key) => absentField(path, key) !== undefined) : [];
   const repeated = ofItems.slice(1);
   for (const key of keys)
     if (!repeated.includes(key)) document.report(path, unknownField(document.value, path, key, known), key);

@@ -67,6 +67,10 @@ const FIELDS: readonly { readonly in: RegExp; readonly fields: Readonly<Record<s
       ...["maxTokens", "tokensPerFill", "fillInterval", "type", "key"],
     ),
   },
+  {
+    in: /\.concurrencyLimit$/,
+    fields: same("concurrencyLimit is a list: put - before the first field of each limit", "maxRequests", "key"),
+  },
   { in: /\.apiKey\.keys$/, fields: { allowedModels: MODELS } },
   {
     in: /\.backendAuth$/,

@@ -57,7 +57,7 @@ function clock(): number {
 }
 
 function isActive(endpoint: Endpoint, now: () => number): boolean {
-  return endpoint.pending < endpoint.maxRequests && !isEvicted(endpoint, now);
+  return !endpoint.isFull && !isEvicted(endpoint, now);
 }
 
 /** Reads the clock only for endpoints that were evicted. */

@@ -4,7 +4,7 @@ import type { NamedEndpoints } from "../endpoints/named-endpoints.ts";
 import type { Balancer } from "./balancer.ts";
 
 /** Makes the balancer of these buckets. */
-type Make = (buckets: readonly (readonly Endpoint[])[]) => Balancer;
+export type MakeBalancer = (buckets: readonly (readonly Endpoint[])[]) => Balancer;
 
 /**
  * The balancer of endpoints of which some are addresses of names. It is made again for the first request after the addresses have changed:
@@ -16,11 +16,11 @@ export class NamesBalancer implements Balancer {
   readonly #buckets: readonly (readonly Held[])[];
   readonly #names: readonly NamedEndpoints[];
   readonly #versions: number[];
-  readonly #make: Make;
+  readonly #make: MakeBalancer;
   #current: Balancer;
 
   /** `buckets`: the nearest first. */
-  constructor(buckets: readonly (readonly Held[])[], make: Make) {
+  constructor(buckets: readonly (readonly Held[])[], make: MakeBalancer) {
     this.held = buckets.flat();
     this.#buckets = buckets;
     this.#names = this.held.filter((each): each is NamedEndpoints => !(each instanceof Endpoint));

@@ -19,6 +19,11 @@ export const ALGORITHMS: Readonly<Record<AlgorithmName, (random: () => number) =
   RoundRobin: roundRobin,
 };
 
+/** Whether an algorithm looks at the calls in progress at endpoints. */
+export function balancesByLoad({ algorithm = "PowerOfTwoChoices" }: Pick<LoadBalancer, "algorithm"> = {}): boolean {
+  return algorithm !== "RoundRobin";
+}
+
 /** The balancer of a service or pool. `affinity`: requests with a key keep their endpoint, the others use the algorithm. */
 export function serviceBalancer(
   buckets: readonly (readonly Endpoint[])[],

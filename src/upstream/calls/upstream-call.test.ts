@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { closedPort, RawUpstream, reply } from "../../../test/helpers/raw-peer.ts";
+import { GatewayError } from "../../base/errors.ts";
 import { Sweeper } from "../../base/sweeper.ts";
 import { STANDARD_ENVIRONMENT } from "../../cel/index.ts";
 import type { ResponseHead } from "../../http/h1/parse-head.ts";
@@ -13,6 +14,7 @@ import { type Balancer, BucketBalancer } from "../balancers/balancer.ts";
 import type { UpstreamConnection } from "../connections/connection.ts";
 import type { Endpoint } from "../endpoints/endpoint.ts";
 import { type BackendCalls, Endpoints } from "../endpoints/endpoints.ts";
+import { SharedLoads } from "../endpoints/shared-loads.ts";
 import type { UpstreamSession } from "../h2/session.ts";
 import { Pools } from "../pools/pools.ts";
 import { Resolver } from "../resolve/resolver.ts";
@@ -22,11 +24,14 @@ import { OutlierDetector } from "./outlier.ts";
 import { type CallFailure, type CallProtocol, UpstreamCall, type UpstreamCaller } from "./upstream-call.ts";
 
 /** The endpoint at a port of 127.0.0.1, with a new pool; closed at the end of its block. */
-function endpointAt(port: number, how: ConnectionSettings = {}) {
+function endpointAt(port: number, how: ConnectionSettings = {}, loads?: SharedLoads) {
   const sweeper = new Sweeper();
   const settings = { connectTimeout: 10_000, idleTimeout: 90_000, maxIdle: undefined, keepAliveDelay: 0 };
   const endpoints = new Endpoints(
     new Pools(settings, new Resolver("All", ANYWHERE), { onConnected: () => {} }, sweeper),
+    undefined,
+    undefined,
+    loads,
   );
   const endpoint = endpoints.acquire({ host: "127.0.0.1", port, ...how }, 1);
   return {
@@ -165,6 +170,45 @@ test("a response: the endpoint has the outcome before the caller has the end", a
   assert.ok(first.endpoint.latency > 0);
   assert.equal(caller.calls.total, 1);
   assert.equal(caller.call.upstream, undefined);
+});
+
+test("another worker takes the last place after the choice: the call goes to the other endpoint, else it is refused", async () => {
+  await using upstream = await RawUpstream.answering(() => reply("ok"));
+  await using spare = await RawUpstream.answering(() => reply("ok"));
+  const limits = { maxRequests: 1 };
+  const memory = SharedLoads.memoryFor(2);
+  using first = endpointAt(upstream.port, { limits }, new SharedLoads(memory, 0));
+  using second = endpointAt(spare.port, {}, new SharedLoads(memory, 0));
+  const theirs = new SharedLoads(memory, 1).claim(first.endpoint.key);
+  const caller = new Caller([first.endpoint]);
+  caller.balancer = new BucketBalancer(
+    [[first.endpoint, second.endpoint]],
+    ({ endpoints: [picked] }) => picked as Endpoint,
+  );
+  const { chooseEndpoint } = caller;
+  let choices = 0;
+  caller.chooseEndpoint = () => {
+    const chosen = chooseEndpoint.call(caller);
+    if (choices++ === 0) theirs?.add(1);
+    return chosen;
+  };
+  assert.deepEqual(await caller.outcome(), ["to second", "status 200"]);
+  assert.equal(choices, 2);
+  assert.deepEqual(known(first.endpoint), { ...HEALTHY, total: 0 });
+
+  const alone = new Caller([first.endpoint]);
+  assert.deepEqual(await alone.outcome(), ["to first", "send failed", "TG_POOL_FULL"]);
+  assert.deepEqual([first.endpoint.overflows, first.endpoint.load], [1, 1]);
+});
+
+test("a request that cannot be sent to the endpoint leaves no trace there", () => {
+  using first = endpointAt(1, { limits: { maxRequests: 1 } });
+  const caller = new Caller([first.endpoint]);
+  caller.prepare = () => {
+    throw new GatewayError("TG_UPGRADE_MISMATCH");
+  };
+  assert.throws(() => caller.call.start(), GatewayError);
+  assert.deepEqual(known(first.endpoint), { ...HEALTHY, total: 0 });
 });
 
 test("without rules a status of 5xx is a failure, and nothing is evicted", async () => {

@@ -246,14 +246,21 @@ export class UpstreamCall implements UpstreamWaiter, UpstreamEvents, WaitingCall
 
   /** `fresh`: on a new connection, because a pooled one was stale. */
   #send(fresh: boolean): boolean {
-    const endpoint = this.#caller.chooseEndpoint();
+    const caller = this.#caller;
+    let endpoint = caller.chooseEndpoint();
     if (endpoint === undefined) return false;
-    const protocol = this.#caller.prepare(endpoint);
+    let full = !endpoint.begin();
+    // Between the choice and `begin`, another worker has taken the last place.
+    while (full && caller.balancer?.hasOther(endpoint, caller.failed) === true) {
+      endpoint.takeBack();
+      endpoint = caller.chooseEndpoint();
+      if (endpoint === undefined) return false;
+      full = !endpoint.begin();
+    }
+    const protocol = this.#prepare(endpoint);
     this.#protocol = protocol;
     this.#endpoint = endpoint;
     this.#state = "waiting";
-    const full = endpoint.pending >= endpoint.maxRequests;
-    endpoint.begin();
     const { calls } = this.#target;
     if (calls !== undefined) calls.total++;
     this.sentAt = performance.now();
@@ -267,6 +274,15 @@ export class UpstreamCall implements UpstreamWaiter, UpstreamEvents, WaitingCall
     // Not overwritten with undefined: the send may have failed already, and this may be the wait of its replay.
     if (wait !== undefined) this.#beginWait(endpoint, wait);
     return true;
+  }
+
+  #prepare(endpoint: Endpoint): CallProtocol {
+    try {
+      return this.#caller.prepare(endpoint);
+    } catch (error) {
+      endpoint.takeBack();
+      throw error;
+    }
   }
 
   #beginWait(endpoint: Endpoint, wait: Wait): void {

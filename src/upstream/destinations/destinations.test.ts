@@ -3,8 +3,9 @@ import { test } from "node:test";
 import { ms } from "../../base/durations.ts";
 import { Sweeper } from "../../base/sweeper.ts";
 import { ANYWHERE } from "../../net/testing/egress.ts";
-import { type Service, ServiceIndex, type Workload } from "../discovery/discovery.ts";
+import { type LoadBalancer, type Service, ServiceIndex, type Workload } from "../discovery/discovery.ts";
 import { Endpoints } from "../endpoints/endpoints.ts";
+import { SharedLoads } from "../endpoints/shared-loads.ts";
 import { Pools } from "../pools/pools.ts";
 import type { NamedAddress } from "../resolve/followed-name.ts";
 import { Resolver } from "../resolve/resolver.ts";
@@ -24,6 +25,7 @@ function destinations(
   services: readonly Service[],
   workloads: readonly Workload[],
   random = () => 0,
+  loads?: SharedLoads,
   addresses: Readonly<Record<string, readonly NamedAddress[]>> = {},
 ) {
   const sweeper = new Sweeper();
@@ -32,6 +34,7 @@ function destinations(
     new Pools(settings, new Resolver("All", ANYWHERE), { onConnected: () => {} }, sweeper),
     undefined,
     undefined,
+    loads,
     {
       follow: ({ host }, found) => ({
         use: () => found(addresses[host] ?? []),
@@ -103,6 +106,25 @@ test("a new endpoint of a service or pool starts slowly where the service says s
   }
 });
 
+test("threads share the loads that an algorithm looks at", () => {
+  const loadBalancer = { routingPreferences: [], mode: "Standard", healthPolicy: "OnlyHealthy" } as const;
+  const shares = (algorithm: LoadBalancer["algorithm"], ...uids: string[]): boolean[] | undefined => {
+    const service = { ...SERVICE, loadBalancer: { ...loadBalancer, algorithm } };
+    const loads = new SharedLoads(SharedLoads.memoryFor(2));
+    using made = destinations(
+      [service],
+      uids.map((uid) => workload(uid)),
+      undefined,
+      loads,
+    );
+    return made.all.find(AT_80, {}).balancer?.endpoints.map(({ sharesLoad }) => sharesLoad);
+  };
+  assert.deepEqual(shares(undefined, "1", "2"), [true, true]);
+  assert.deepEqual(shares("LeastRequests", "1", "2"), [true, true]);
+  assert.deepEqual(shares("LeastRequests", "1"), [false]);
+  assert.deepEqual(shares("RoundRobin", "1", "2"), [false, false]);
+});
+
 test("a proxy may be a service: its healthy workloads", () => {
   using made = destinations(
     [SERVICE],
@@ -127,7 +149,7 @@ test("the addresses of names: endpoints in place of the name, in the order of th
   const endpoint = (host: string, capacity: number, backup = {}): Workload =>
     workload(host, { workloadIps: [], capacity, address: { host, port: 80 }, ...backup });
   const workloads = [endpoint("10.0.0.9", 2), endpoint("a.test", 2), endpoint("b.test", 1, { backup: true })];
-  using made = destinations([service], workloads, () => 0, addresses);
+  using made = destinations([service], workloads, () => 0, undefined, addresses);
   const { balancer } = made.all.find(AT_80, {});
   const shown = (): string | undefined =>
     balancer?.endpoints.map((each) => `${each.pool.name} ${each.capacity}`).join();

@@ -2,9 +2,9 @@ import { isDeepStrictEqual } from "node:util";
 import type { BackendTls } from "../../tls/tls-settings.ts";
 import { type Balancer, SingleEndpoint } from "../balancers/balancer.ts";
 import { MovableBalancer } from "../balancers/movable.ts";
-import { NamesBalancer } from "../balancers/names.ts";
-import { serviceBalancer } from "../balancers/registry.ts";
-import type { Service, ServiceIndex, Workload } from "../discovery/discovery.ts";
+import { type MakeBalancer, NamesBalancer } from "../balancers/names.ts";
+import { balancesByLoad, serviceBalancer } from "../balancers/registry.ts";
+import type { LoadBalancer, Service, ServiceIndex, Workload } from "../discovery/discovery.ts";
 import { type Locality, localityBuckets } from "../discovery/locality.ts";
 import { Endpoint } from "../endpoints/endpoint.ts";
 import { type Endpoints, endpointKey, type Held, namedKey } from "../endpoints/endpoints.ts";
@@ -182,11 +182,10 @@ export class Destinations {
     const names = this.#holdName(address, 1, check);
     let destination = this.#singles.get(names);
     if (destination === undefined) {
-      const random = this.#random;
+      const make = this.#maker(undefined, true);
       const balancer = new NamesBalancer([[names]], (buckets) => {
         const [first, ...others] = buckets.flat();
-        if (first !== undefined && others.length === 0) return new SingleEndpoint(first);
-        return serviceBalancer(buckets, {}, true, random);
+        return first !== undefined && others.length === 0 ? new SingleEndpoint(first) : make(buckets);
       });
       destination = { target, balancer, key: "" };
       this.#singles.set(names, destination);
@@ -217,10 +216,19 @@ export class Destinations {
   #balancer({ target, settings, affinity, check }: Omit<ServiceDestination, "balancer" | "key">): Balancer {
     const { loadBalancer } = this.#services.find(target.key)?.service ?? {};
     const buckets = this.#buckets(target, settings, check);
-    const random = this.#random;
+    const make = this.#maker(loadBalancer, affinity);
     const fixed = buckets.map((bucket) => bucket.filter((each) => each instanceof Endpoint));
-    if (fixed.flat().length === buckets.flat().length) return serviceBalancer(fixed, loadBalancer, affinity, random);
-    return new NamesBalancer(buckets, (endpoints) => serviceBalancer(endpoints, loadBalancer, affinity, random));
+    return fixed.flat().length === buckets.flat().length ? make(fixed) : new NamesBalancer(buckets, make);
+  }
+
+  /** Makes balancers, also after this configuration is complete: it must not keep the rest of it. */
+  #maker(loadBalancer: LoadBalancer | undefined, affinity: boolean): MakeBalancer {
+    const all = this.#endpoints;
+    const random = this.#random;
+    return (buckets) => {
+      if (balancesByLoad(loadBalancer)) all.shareLoads(buckets.flat());
+      return serviceBalancer(buckets, loadBalancer, affinity, random);
+    };
   }
 
   /** One endpoint for each usable workload of the service and each of its addresses, the nearest bucket first. */

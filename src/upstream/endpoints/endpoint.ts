@@ -2,6 +2,7 @@ import type { EvictionCause } from "../../telemetry/health-history.ts";
 import type { Pool } from "../pools/pool.ts";
 import type { NamedAddress } from "../resolve/followed-name.ts";
 import type { Eviction } from "../settings/settings.ts";
+import type { SharedLoad } from "./shared-loads.ts";
 
 /** Weight of the newest value in moving averages (reference 3.28). */
 const ALPHA = 0.3;
@@ -65,7 +66,7 @@ export class Endpoint {
   capacity: number;
   /** Set if it is an address of a name. */
   resolved: Resolved | undefined;
-  /** Limit of calls in progress in this thread (`http.maxRequests`). */
+  /** Limit of calls in progress, over all threads (`http.maxRequests`). */
   readonly maxRequests: number;
   /** Calls rejected because of `maxRequests`. */
   overflows = 0;
@@ -73,6 +74,7 @@ export class Endpoint {
   health = 1;
   /** Seconds until the response was complete: moving average over successful calls. */
   latency = 0;
+  /** Calls of this thread that are in progress; `load` has those of all. */
   pending = 0;
   total = 0;
   consecutiveFailures = 0;
@@ -91,6 +93,8 @@ export class Endpoint {
   #restoreHealth: number | undefined;
   /** Created for the first call that waits: most calls find a connection at once. */
   #waiting: Set<WaitingCall> | undefined;
+  /** undefined: no choice and no limit depends on the calls of other threads, or there are none. */
+  #shared: SharedLoad | undefined;
   readonly #onEvicted: (notice: EvictionNotice) => void;
 
   /** `onEvicted` is called for evictions by this thread, not for those that other threads report (`evict`). */
@@ -104,13 +108,40 @@ export class Endpoint {
 
   /** Higher is better. */
   get score(): number {
-    return this.health / (1 + this.latency * (1 + 0.1 * this.pending));
+    return this.health / (1 + this.latency * (1 + 0.1 * this.load));
   }
 
-  /** A call is sent; one of `end`, `fail` and `abandon` follows. */
-  begin(): void {
-    this.pending++;
+  /** Calls in progress: of all threads once they share them, else of this one. */
+  get load(): number {
+    return this.#shared?.calls ?? this.pending;
+  }
+
+  /** As many calls are in progress as `maxRequests` allows. */
+  get isFull(): boolean {
+    return this.maxRequests !== Number.POSITIVE_INFINITY && this.load >= this.maxRequests;
+  }
+
+  get sharesLoad(): boolean {
+    return this.#shared !== undefined;
+  }
+
+  /** From now on, until `remove`, other threads see the calls of this one, and this one theirs. */
+  shareLoad(shared: SharedLoad): void {
+    this.#shared = shared;
+    shared.add(this.pending);
+  }
+
+  /** A call is sent; one of `end`, `fail` and `abandon` follows. False: it is one more than `maxRequests` allows. */
+  begin(): boolean {
     this.total++;
+    const before = this.pending++;
+    return (this.#shared?.add(1) ?? before) < this.maxRequests;
+  }
+
+  /** As if `begin` had not been called. */
+  takeBack(): void {
+    this.total--;
+    this.#leave();
   }
 
   /** A call waits for a connection; `stopWaiting` follows. */
@@ -126,11 +157,13 @@ export class Endpoint {
   /** No configuration has the endpoint any more: calls that wait for it move to another one, if there is one. */
   remove(): void {
     for (const call of [...(this.#waiting ?? [])]) call.onEndpointRemoved();
+    this.#shared?.release();
+    this.#shared = undefined;
   }
 
   /** `seconds` counts only for successful calls. */
   end(success: boolean, seconds: number): void {
-    this.pending--;
+    this.#leave();
     this.health = ALPHA * (success ? 1 : 0) + (1 - ALPHA) * this.health;
     if (success) {
       this.latency = this.latency === 0 ? seconds : ALPHA * seconds + (1 - ALPHA) * this.latency;
@@ -217,7 +250,12 @@ export class Endpoint {
 
   /** A call has ended without saying anything about the endpoint, for example because the client left. */
   abandon(): void {
+    this.#leave();
+  }
+
+  #leave(): void {
     this.pending--;
+    this.#shared?.add(-1);
   }
 }
 

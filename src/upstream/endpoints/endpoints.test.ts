@@ -4,16 +4,21 @@ import { Sweeper } from "../../base/sweeper.ts";
 import { ANYWHERE } from "../../net/testing/egress.ts";
 import { Pools } from "../pools/pools.ts";
 import { Resolver } from "../resolve/resolver.ts";
-import type { EvictionNotice } from "./endpoint.ts";
-import { byOwner, combineStats, type EndpointStats, Endpoints } from "./endpoints.ts";
+import type { Endpoint, EvictionNotice } from "./endpoint.ts";
+import { byOwner, combineStats, combineThreads, type EndpointStats, Endpoints } from "./endpoints.ts";
+import { SharedLoads } from "./shared-loads.ts";
 
 const TARGET = { host: "10.0.0.1", port: 80 };
 
-function newEndpoints(onEvicted?: (notice: EvictionNotice) => void) {
+function newEndpoints(onEvicted?: (notice: EvictionNotice) => void, loads?: SharedLoads) {
   const sweeper = new Sweeper();
   const settings = { connectTimeout: 10_000, idleTimeout: 90_000, maxIdle: undefined, keepAliveDelay: 0 };
   const pools = new Pools(settings, new Resolver("All", ANYWHERE), { onConnected: () => {} }, sweeper);
-  return { endpoints: new Endpoints(pools, onEvicted), sweeper, [Symbol.dispose]: () => sweeper.close() };
+  return {
+    endpoints: new Endpoints(pools, onEvicted, undefined, loads),
+    sweeper,
+    [Symbol.dispose]: () => sweeper.close(),
+  };
 }
 
 test("an endpoint lives as long as a configuration uses it, and keeps what it has learned over a reload", () => {
@@ -86,9 +91,47 @@ test("statistics of several threads: counts add up, health and latency are weigh
   assert.equal(both.evictedMs, 500);
   assert.equal(combineStats(b, a).evictedMs, 500);
   assert.deepEqual(both.limits, { connections: 20, waiting: 10, requests: 16 });
+  assert.deepEqual(
+    combineThreads(a, b),
+    { ...both, limits: { ...both.limits, requests: 8 } },
+    "a limit of all threads",
+  );
   const unlimited = { ...LIMITS, requests: null };
   assert.equal(combineStats(a, { ...b, limits: unlimited }).limits.requests, null);
   assert.equal(combineStats(stats({ total: 0 }), stats({ total: 0 })).health, 1);
+});
+
+test("threads share the calls of endpoints that are balanced by load or limited, until no configuration has them", () => {
+  const memory = SharedLoads.memoryFor(2);
+  using mine = newEndpoints(undefined, new SharedLoads(memory, 0));
+  using theirs = newEndpoints(undefined, new SharedLoads(memory, 1));
+  const both = [mine.endpoints, theirs.endpoints];
+  const [one, same] = both.map((each) => each.acquire(TARGET, 1, "alone")) as [Endpoint, Endpoint];
+  mine.endpoints.shareLoads([one]);
+  one.begin();
+  assert.equal(one.sharesLoad, false, "nothing is chosen by the load of a single endpoint");
+  theirs.endpoints.shareLoads([same, theirs.endpoints.acquire(TARGET, 1, "other")]);
+  mine.endpoints.shareLoads([one, mine.endpoints.acquire(TARGET, 1, "other")]);
+  assert.deepEqual([one.load, same.load], [1, 1], "also calls that began before");
+  one.abandon();
+  assert.deepEqual([one.load, same.load, one.total], [0, 0, 1]);
+
+  const limited = { ...TARGET, limits: { maxRequests: 2 } };
+  const [first, second] = both.map((each) => each.acquire(limited, 1)) as [Endpoint, Endpoint];
+  assert.deepEqual([first.begin(), second.begin()], [true, true]);
+  assert.deepEqual([first.isFull, second.isFull, second.pending], [true, true, 1]);
+  assert.equal(first.begin(), false);
+  first.takeBack();
+  assert.deepEqual([first.total, first.load], [1, 2]);
+  first.end(true, 0.1);
+  assert.equal(second.isFull, false);
+  second.fail({}, 1000, performance.now());
+  assert.equal(first.load, 0);
+  first.begin();
+  mine.endpoints.release([first]);
+  assert.equal(second.load, 0);
+  first.end(true, 0.1);
+  assert.equal(second.load, 0, "its last call ends after it");
 });
 
 test("endpoints are found by the uid of their workload, whatever characters it has", () => {

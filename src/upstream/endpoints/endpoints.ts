@@ -14,6 +14,7 @@ import {
 import type { CheckedEndpoints, HealthCheck } from "./health-check.ts";
 import { NamedEndpoints, type NamesNotice } from "./named-endpoints.ts";
 import type { RetryBudget } from "./retry-budget.ts";
+import type { SharedLoads } from "./shared-loads.ts";
 
 /** The state of one endpoint, for the dump. */
 export interface EndpointStats {
@@ -89,6 +90,7 @@ export class Endpoints {
   /** Results of active health checks, kept for endpoints that are added later. */
   readonly #healths = new Map<string, HealthNotice>();
   readonly #checks: CheckedEndpoints | undefined;
+  readonly #loads: SharedLoads | undefined;
   /** Counts of the configuration in effect, by the key of the backend. */
   calls: ReadonlyMap<string, BackendCalls> = new Map();
   /** The same for retry budgets, by their own keys. */
@@ -97,14 +99,17 @@ export class Endpoints {
 
   /**
    * `onEvicted` is called for evictions by this thread, which have to be passed on to the others. `checks` gets the endpoints to probe.
+   * `loads`: of all threads that serve the same configuration; without it, this one is alone.
    * `naming`: by default, names are looked up, and nobody is told.
    */
   constructor(
     pools: Pools,
     onEvicted?: (notice: EvictionNotice) => void,
     checks?: CheckedEndpoints,
+    loads?: SharedLoads,
     naming: Partial<Naming> = {},
   ) {
+    this.#loads = loads;
     this.#pools = pools;
     this.#naming = {
       follow: (name, onAddresses) => new FollowedName(name, pools.resolver, onAddresses),
@@ -148,6 +153,7 @@ export class Endpoints {
       const notice = this.#early.take(key, now);
       if (notice !== undefined) endpoint.evict(notice, now);
       if (check !== undefined) this.#begin(endpoint, check);
+      if (Number.isFinite(endpoint.maxRequests)) this.#share(endpoint);
       counted = { endpoint, users: 0 };
       this.#known.set(key, counted);
     }
@@ -160,6 +166,18 @@ export class Endpoints {
     const known = this.#healths.get(endpoint.key);
     if (known !== undefined) endpoint.setHealth(known);
     this.#checks?.add(endpoint, check);
+  }
+
+  /** Calls are balanced among these endpoints by their loads, so this thread has to see those of the others. */
+  shareLoads(endpoints: readonly Endpoint[]): void {
+    if (endpoints.length > 1) for (const endpoint of endpoints) this.#share(endpoint);
+  }
+
+  /** If the table is full, the endpoint is balanced and limited by the calls of each thread alone. */
+  #share(endpoint: Endpoint): void {
+    if (this.#loads === undefined || endpoint.sharesLoad) return;
+    const load = this.#loads.claim(endpoint.key);
+    if (load !== undefined) endpoint.shareLoad(load);
   }
 
   /** Adds a user to what has at least one. */
@@ -255,8 +273,14 @@ export class Endpoints {
   }
 }
 
+/** Combines the state of an endpoint in several threads. Each has its own limits, except that requests are counted over all of them. */
+export function combineThreads(a: EndpointStats, b: EndpointStats): EndpointStats {
+  const both = combineStats(a, b);
+  return { ...both, limits: { ...both.limits, requests: a.limits.requests } };
+}
+
 /**
- * Combines the state of an endpoint in several threads, or of several addresses: counts are summed, health and latency averaged,
+ * Combines the state of several endpoints, such as those of one name: counts are summed, health and latency averaged,
  * weighted by calls. It is evicted if any of them is, because readers of the dump look for the reason of failures.
  */
 export function combineStats(a: EndpointStats, b: EndpointStats): EndpointStats {
@@ -294,7 +318,6 @@ function limitsOf({ pool, maxRequests }: Endpoint): EndpointLimits {
   return { ...pool.limits, requests: Number.isFinite(maxRequests) ? maxRequests : null };
 }
 
-/** Every thread has its own. */
 function addLimits(a: EndpointLimits, b: EndpointLimits): EndpointLimits {
   const requests = a.requests === null || b.requests === null ? null : a.requests + b.requests;
   return { connections: a.connections + b.connections, waiting: a.waiting + b.waiting, requests };

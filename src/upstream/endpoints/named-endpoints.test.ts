@@ -20,7 +20,7 @@ function newEndpoints() {
   const pools = new Pools(settings, new Resolver("All", ANYWHERE), { onConnected: () => {} }, sweeper);
   const followed: { readonly name: NameToFollow; readonly find: OnAddresses; closed: boolean }[] = [];
   const told: NamesNotice[] = [];
-  const endpoints = new Endpoints(pools, undefined, undefined, {
+  const endpoints = new Endpoints(pools, undefined, undefined, undefined, {
     follow(name, find) {
       const each = { name, find, closed: false };
       followed.push(each);

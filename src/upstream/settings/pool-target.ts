@@ -18,7 +18,7 @@ export interface HostAddress {
 
 export type Address = HostAddress | { readonly path: string };
 
-/** Limits of what one worker asks of one endpoint at a time. */
+/** Limits of what is asked of one endpoint at a time: connections and waiting requests by one worker, requests in progress by all. */
 export interface PoolLimits {
   /** Connections, idle ones included. Default 10000. */
   readonly maxConnections?: number | undefined;

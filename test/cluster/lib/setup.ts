@@ -145,7 +145,7 @@ export async function installChart({
   readonly values?: readonly string[];
 }): Promise<void> {
   const helm = helmBinary(`${homedir()}/.cache/tracegate-e2e`);
-  const crds = `${folder}/install/crds`;
+  const crds = `${folder}/install/helm/tracegate/crds`;
   await step("applying the CRDs", ...inside("kubectl", "apply", "--server-side", "--force-conflicts", "-f", crds));
   const [registry, repository, tag] = imageParts(image);
   const names = [`image.registry=${registry}`, `image.repository=${repository}`, `image.tag=${tag}`];

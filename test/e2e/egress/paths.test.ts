@@ -87,6 +87,7 @@ const POLICIES = {
   csrf: NO_CALL,
   requestMirror: policy((host) => ({ requestMirror: { backend: { host }, percentage: 1 } })),
   localRateLimit: NO_CALL,
+  concurrencyLimit: NO_CALL,
   remoteRateLimit: policy((host) => ({
     remoteRateLimit: { host, domain: "d", descriptors: [{ entries: [{ key: "a", value: '"b"' }] }] },
   })),

@@ -27,6 +27,7 @@ const WITHOUT: Readonly<Record<PolicyKind, "deny" | "cut" | "continue">> = {
   csrf: "deny",
   extProc: "deny",
   localRateLimit: "deny",
+  concurrencyLimit: "deny",
   remoteRateLimit: "deny",
   maxRequestBodySize: "deny",
   backendAuth: "deny",

@@ -18,6 +18,7 @@ const RESTRICTING: readonly PolicyKind[] = [
   "csrf",
   "extProc",
   "localRateLimit",
+  "concurrencyLimit",
   "remoteRateLimit",
 ];
 
