@@ -88,7 +88,7 @@ export function translateHost(host: string, path: Path, { hosts, report }: Targe
 }
 
 /** For `dns`. */
-export const NOT_A_NAME: Problem = { message: "is for a host that is a name; leave it out" };
+const NOT_A_NAME: Problem = { message: "is for a host that is a name; leave it out" };
 
 /** Whether a target is looked up. */
 export function isName(target: Target): target is Extract<Target, { type: "static" }> {

@@ -18,7 +18,7 @@ export interface NamesNotice {
 }
 
 /** How a name is followed: by lookups, or in a rehearsal not at all. */
-export type Follow = (name: NameToFollow, onAddresses: OnAddresses) => Followed;
+type Follow = (name: NameToFollow, onAddresses: OnAddresses) => Followed;
 
 /** What the endpoints of a name need of those of the thread. */
 interface NamedDeps {

@@ -79,7 +79,7 @@ export interface KnownName {
 }
 
 /** The end of a lookup. */
-export interface LookedUp {
+interface LookedUp {
   /** Empty: the lookup has failed. */
   readonly addresses: readonly string[];
   readonly error: string | undefined;
