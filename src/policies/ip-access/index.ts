@@ -8,8 +8,9 @@ import { groupsOfAddress, Networks, parseNetwork } from "../../base/ip-address.t
 import { applied, Decisions, rejected } from "../contract/decisions.ts";
 import type { PolicyDeps } from "../contract/deps.ts";
 import { PolicyError, type PolicyProblem } from "../contract/policy-error.ts";
-import type { PolicyHooks } from "../contract/types.ts";
+import type { Authenticator } from "../contract/types.ts";
 import { definePolicy } from "../define/policy.ts";
+import { authenticatingHooks } from "../shared/credentials/authenticate.ts";
 import type { IpAccess } from "./schema.ts";
 
 const KIND = "ipAccess";
@@ -49,7 +50,10 @@ export const ipAccess = definePolicy({
   decisions,
   kind: KIND,
   phases: ["gateway", "route"],
-  prepare,
+  prepare(config: IpAccess) {
+    const bind = prepareIpAccess(config);
+    return (deps) => authenticatingHooks(bind(deps));
+  },
   redact: (config) => config,
   // Lists may have thousands of lines, and every trace would repeat them.
   traceView: ({ allow, deny }) => ({ ...lengthOf("allow", allow), ...lengthOf("deny", deny) }),
@@ -67,7 +71,7 @@ function lengthOf(side: string, list: IpAccess["allow"]): Readonly<Record<string
 }
 
 /** Reads the lists. Throws a PolicyError for a line that is neither an address nor a network. */
-function prepare({ allow, deny }: IpAccess): (deps: PolicyDeps) => PolicyHooks {
+export function prepareIpAccess({ allow, deny }: IpAccess): (deps: PolicyDeps) => Authenticator {
   const allowed = allow && readList("allow", allow);
   const denied = deny && readList("deny", deny);
   const decide = (address: string): AccessDecision => {
@@ -83,16 +87,20 @@ function prepare({ allow, deny }: IpAccess): (deps: PolicyDeps) => PolicyHooks {
   };
   const condition = conditionOf([allow, deny]);
   return ({ assumedAddress }) => ({
-    onRequest({ clientAddress, trace }) {
+    verify({ clientAddress }, trace) {
       const assumed = assumedAddress?.(condition);
       const decision = assumed === undefined ? decide(clientAddress) : ({ code: "assumed", allowed: assumed } as const);
       const isAllowed = decision.code === "assumed" ? decision.allowed : decision.code === "allowed";
       if (!isAllowed) throw decisions.reject(trace, decision, "TG_AUTHORIZATION");
       trace?.report(decisions, decision);
-      return undefined;
+      return asItIs;
     },
+    discard: asItIs,
   });
 }
+
+/** An address is no credential that a request carries. */
+function asItIs(): void {}
 
 /** Names the decision where the client is not known. Other lists may decide otherwise, so they have another name. */
 function conditionOf(lists: readonly IpAccess["allow"][]): string {

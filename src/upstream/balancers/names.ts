@@ -1,7 +1,7 @@
 import { Endpoint } from "../endpoints/endpoint.ts";
 import type { Held } from "../endpoints/endpoints.ts";
 import type { NamedEndpoints } from "../endpoints/named-endpoints.ts";
-import type { Balancer } from "./balancer.ts";
+import type { Balancer, PassedOver } from "./balancer.ts";
 
 /** Makes the balancer of these buckets. */
 export type MakeBalancer = (buckets: readonly (readonly Endpoint[])[]) => Balancer;
@@ -40,6 +40,10 @@ export class NamesBalancer implements Balancer {
 
   hasOther(endpoint: Endpoint, failed?: ReadonlySet<Endpoint>): boolean {
     return this.#latest().hasOther(endpoint, failed);
+  }
+
+  passedOver(chosen: Endpoint): readonly PassedOver[] {
+    return this.#latest().passedOver?.(chosen) ?? [];
   }
 
   find(name: string): Endpoint | undefined {

@@ -1,13 +1,13 @@
 import { isDeepStrictEqual } from "node:util";
 import type { BackendTls } from "../../tls/tls-settings.ts";
-import { type Balancer, SingleEndpoint } from "../balancers/balancer.ts";
+import { type Balancer, type BucketOrder, SingleEndpoint } from "../balancers/balancer.ts";
 import { MovableBalancer } from "../balancers/movable.ts";
 import { type MakeBalancer, NamesBalancer } from "../balancers/names.ts";
 import { balancesByLoad, serviceBalancer } from "../balancers/registry.ts";
 import type { LoadBalancer, Service, ServiceIndex, Workload } from "../discovery/discovery.ts";
-import { type Locality, localityBuckets } from "../discovery/locality.ts";
+import { type Locality, localityBuckets, whyBehind } from "../discovery/locality.ts";
 import { Endpoint } from "../endpoints/endpoint.ts";
-import { type Endpoints, endpointKey, type Held, namedKey } from "../endpoints/endpoints.ts";
+import { type Endpoints, endpointKey, type Held, isOwner, namedKey } from "../endpoints/endpoints.ts";
 import type { HealthCheck } from "../endpoints/health-check.ts";
 import { NamedEndpoints } from "../endpoints/named-endpoints.ts";
 import {
@@ -50,6 +50,12 @@ interface ServiceDestination extends Destination {
 }
 
 type ServiceTarget = Extract<Target, { type: "service" | "pool" }>;
+
+/** Of a name, and of a service whose workloads are in one bucket. */
+const BY_RANK: BucketOrder = {
+  whyBehind: ({ resolved }) => (resolved?.address.rank ? `other addresses of ${resolved.host} come first` : ""),
+  excluded: () => [],
+};
 
 /** The destinations of the configuration in effect, and the services that they were made from. */
 interface FormerDestinations {
@@ -182,7 +188,7 @@ export class Destinations {
     const names = this.#holdName(address, 1, check);
     let destination = this.#singles.get(names);
     if (destination === undefined) {
-      const make = this.#maker(undefined, true);
+      const make = this.#maker(undefined, true, BY_RANK);
       const balancer = new NamesBalancer([[names]], (buckets) => {
         const [first, ...others] = buckets.flat();
         return first !== undefined && others.length === 0 ? new SingleEndpoint(first) : make(buckets);
@@ -216,18 +222,39 @@ export class Destinations {
   #balancer({ target, settings, affinity, check }: Omit<ServiceDestination, "balancer" | "key">): Balancer {
     const { loadBalancer } = this.#services.find(target.key)?.service ?? {};
     const buckets = this.#buckets(target, settings, check);
-    const make = this.#maker(loadBalancer, affinity);
+    const make = this.#maker(loadBalancer, affinity, this.#orderOf(target));
     const fixed = buckets.map((bucket) => bucket.filter((each) => each instanceof Endpoint));
     return fixed.flat().length === buckets.flat().length ? make(fixed) : new NamesBalancer(buckets, make);
   }
 
   /** Makes balancers, also after this configuration is complete: it must not keep the rest of it. */
-  #maker(loadBalancer: LoadBalancer | undefined, affinity: boolean): MakeBalancer {
+  #maker(loadBalancer: LoadBalancer | undefined, affinity: boolean, order?: BucketOrder): MakeBalancer {
     const all = this.#endpoints;
     const random = this.#random;
     return (buckets) => {
       if (balancesByLoad(loadBalancer)) all.shareLoads(buckets.flat());
-      return serviceBalancer(buckets, loadBalancer, affinity, random);
+      return serviceBalancer(buckets, loadBalancer, affinity, random, order);
+    };
+  }
+
+  #orderOf(target: ServiceTarget): BucketOrder {
+    const { service = {}, workloads } = this.#services.find(target.key) ?? { workloads: [] };
+    const own = this.#locality;
+    const nearest = localityBuckets(service, workloads, own)[0] ?? [];
+    if (nearest.length === workloads.length) return BY_RANK;
+    const owner = ({ key }: Endpoint): Workload | undefined => workloads.find(({ uid }) => isOwner(key, uid));
+    return {
+      whyBehind(endpoint) {
+        const why = BY_RANK.whyBehind(endpoint);
+        if (why !== "") return why;
+        const workload = owner(endpoint);
+        return workload === undefined ? "" : whyBehind(service, workload, own);
+      },
+      excluded() {
+        const used = new Set(localityBuckets(service, workloads, own).flat());
+        const others = workloads.filter((workload) => !used.has(workload));
+        return others.map((workload) => ({ name: workload.name, why: whyBehind(service, workload, own) }));
+      },
     };
   }
 

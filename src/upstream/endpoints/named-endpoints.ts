@@ -5,7 +5,7 @@ import type { Endpoint } from "./endpoint.ts";
 
 /** Addresses of one name that are endpoints: headless services have hundreds, and an answer can have thousands. */
 const MAX_OF_NAME = 256;
-/** The same for all names of a worker together. An endpoint takes about 3 KB. */
+/** The same for all names of a worker together. An endpoint takes about 2 KB. */
 const MAX_OF_ALL = 16_384;
 /** That many of each name are endpoints, however many others have. */
 const FAIR = 8;

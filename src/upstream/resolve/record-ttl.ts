@@ -20,9 +20,9 @@ export function recordTtl(
   host: string,
   addresses: readonly string[],
   callback: (ms: number | undefined) => void,
-): void {
   // A new one reads the system's name servers again.
-  const resolver = new Resolver({ timeout: TIMEOUT, tries: 1 });
+  resolver = new Resolver({ timeout: TIMEOUT, tries: 1 }),
+): void {
   const families = [...new Set(addresses.map(isIP))];
   let left = families.length;
   let least = Number.POSITIVE_INFINITY;
