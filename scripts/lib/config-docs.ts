@@ -65,7 +65,7 @@ export class ConfigReference {
     return schema;
   }
 
-  /** A definition that only one policy uses is described on the page of that policy. */
+  /** A definition that only one policy uses is described on the page of that policy; one of several on that of the policy that it is named after. */
   #findHomes(): Map<string, string> {
     const users = new Map<string, Set<string>>();
     const visit = (schema: JsonSchema, page: string): void => {
@@ -81,8 +81,11 @@ export class ConfigReference {
     const { $defs: _defs, ...file } = this.#root;
     visit(file, CONFIGURATION);
     for (const [name, kind] of this.#kinds) visit(this.#definition(name), policyPage(kind));
-    const homes = Array.from(users, ([name, [page = CONFIGURATION, ...others]]) => {
-      return [name, others.length === 0 ? page : CONFIGURATION] as const;
+    const homes = Array.from(users, ([name, pages]) => {
+      const [page = CONFIGURATION, ...others] = pages;
+      const named = [...this.#kinds.values()].find((kind) => name.toLowerCase().startsWith(kind.toLowerCase()));
+      const own = named === undefined || pages.has(CONFIGURATION) ? undefined : policyPage(named);
+      return [name, others.length === 0 ? page : own !== undefined && pages.has(own) ? own : CONFIGURATION] as const;
     });
     return new Map([...homes, ...Array.from(this.#kinds, ([name, kind]) => [name, policyPage(kind)] as const)]);
   }

@@ -116,7 +116,6 @@ const NAMES: Readonly<Record<string, string>> = {
   "GatewayListener.hostname": "Hostname",
   "GatewayRoute.hostnames": "RouteHostname",
   "HeaderModifier.add": "HeaderValues",
-  "JwtAuthPolicy.jwks": "Jwks",
   "NetworkExtAuthz.grpc": "GrpcAuthorization",
   "RouteBackend.dynamic": "DynamicTarget",
   "TlsServer.cipherSuites": "CipherSuites",

@@ -368,7 +368,7 @@ Which phase of a request emits which: [lifecycle.md](lifecycle.md). As JSON Sche
 | \`eventStart\` | microseconds since the trace began, for events with a duration; else null |
 | \`eventEnd\` | microseconds since the trace began; never smaller than that of the event before |
 | \`severity\` | \`success\`, \`info\`, \`warn\` or \`error\` |
-| \`scope\` | absent for the request itself; for callouts, their names, outermost first |
+| \`scope\` | absent for the request itself; for callouts, their names, outermost first; \`satisfy\` for its alternatives |
 | \`expressions\` | expressions evaluated since the previous event: \`text\`, \`value\` or \`error\`, \`inputs\` and \`values\` as in \`authorizationResult\`; absent if empty |
 | \`message\` | one of the following, distinguished by \`type\` |
 

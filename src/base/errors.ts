@@ -21,6 +21,7 @@ export type Reason =
   | "Oidc"
   | "BasicAuth"
   | "APIKeyAuth"
+  | "Satisfy"
   | "ExtAuth"
   | "Authorization"
   | "ExtProc"
@@ -94,6 +95,7 @@ export const ERRORS = {
   TG_API_KEY_MISSING: client(401, "APIKeyAuth", "api key authentication failure: no API Key found"),
   TG_API_KEY: client(401, "APIKeyAuth", "api key authentication failure: invalid credentials"),
   TG_OIDC: client(401, "Oidc", "oidc failure"),
+  TG_SATISFY: client(401, "Satisfy", "authentication failure: no valid credentials found"),
   TG_EXT_AUTHZ: client(403, "ExtAuth", "external authorization failed"),
   TG_EXT_PROC_DENIED: client(403, "ExtProc", "denied by the processing service"),
   TG_EXT_PROC: upstream(500, "ExtProc", "ext_proc failed"),

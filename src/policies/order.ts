@@ -22,6 +22,7 @@ const ADMISSION = [
   "jwtAuth",
   "basicAuth",
   "apiKey",
+  "satisfy",
   // After authentication, so that the service gets verified claims, and unauthenticated clients cost no call.
   "extAuthz",
   "authorization",

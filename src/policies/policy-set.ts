@@ -5,6 +5,7 @@ import type { Resolver } from "./contract/resolver.ts";
 import type { ShadowableKind, ShadowKey } from "./contract/shadow.ts";
 import type { Oidc } from "./oidc/schema.ts";
 import type { RequestMirror } from "./request-mirror/schema.ts";
+import type { Satisfy } from "./satisfy/schema.ts";
 import type { ConfigOf } from "./schema/resolved.ts";
 import type { POLICY_SCHEMAS } from "./schemas.ts";
 
@@ -20,6 +21,7 @@ export type RequestPolicyKind = Exclude<PolicyKind, SettingKind>;
 interface Reshaped extends UpstreamSettings {
   readonly oidc: Oidc;
   readonly requestMirror: RequestMirror;
+  readonly satisfy: Satisfy;
 }
 
 type Configs = {

@@ -30,6 +30,7 @@ import { requestMirror } from "./request-mirror/index.ts";
 import { requestRedirect } from "./request-redirect/index.ts";
 import { responseHeaderModifier } from "./response-header-modifier/index.ts";
 import { retry } from "./retry/index.ts";
+import { satisfy } from "./satisfy/index.ts";
 import { sessionPersistence } from "./session-persistence/index.ts";
 import { timeout } from "./timeout/index.ts";
 import { transformations } from "./transformations/index.ts";
@@ -66,6 +67,7 @@ export const REGISTRY: Registry = {
   basicAuth,
   backendAuth,
   apiKey,
+  satisfy,
   authorization,
   ipAccess,
   delay,

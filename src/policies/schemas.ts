@@ -25,6 +25,7 @@ import { schema as remoteRateLimit, resolve as resolveRemoteRateLimit } from "./
 import { schema as requestMirror, resolve as resolveRequestMirror } from "./request-mirror/schema.ts";
 import { schema as requestRedirect } from "./request-redirect/schema.ts";
 import { schema as retry } from "./retry/schema.ts";
+import { resolve as resolveSatisfy, schema as satisfy } from "./satisfy/schema.ts";
 import { schema as backendAuth } from "./schema/backend-auth.ts";
 import { headerModifier } from "./schema/fields.ts";
 import { shadowable } from "./schema/shadow.ts";
@@ -76,6 +77,7 @@ export const POLICY_SCHEMAS = {
   jwtAuth: { schema: shadowable(jwtAuth), resolve: resolveJwtAuth },
   basicAuth: { schema: shadowable(basicAuth), resolve: resolveBasicAuth },
   apiKey: { schema: shadowable(apiKey), resolve: asWritten },
+  satisfy: { schema: satisfy, resolve: resolveSatisfy },
   backendAuth: { schema: backendAuth, resolve: resolveBackendAuth },
   authorization: { schema: shadowable(authorization), resolve: asWritten },
   ipAccess: { schema: ipAccess, resolve: resolveIpAccess },

@@ -22,6 +22,7 @@ const REASONS = {
   UpstreamFailure: 16,
   Overload: 17,
   ConcurrencyLimit: 18,
+  Satisfy: 19,
 } as const satisfies Readonly<Record<Reason, number>>;
 
 export function reasonNumber(reason: Reason): number {

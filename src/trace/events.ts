@@ -14,7 +14,7 @@ export interface TraceEvent {
   readonly eventStart: number | null;
   readonly eventEnd: number;
   readonly severity: Severity;
-  /** What the event belongs to, outermost first: `shadow` for a shadow policy, callouts; absent for the request itself. */
+  /** What the event belongs to, outermost first: `shadow` for a shadow policy, `satisfy` for its alternatives, callouts; absent for the request itself. */
   readonly scope?: readonly string[];
   /** Expressions evaluated since the previous event, such as those of the policy that the event is about; absent if empty. */
   readonly expressions?: readonly ExpressionResult[];

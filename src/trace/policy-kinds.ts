@@ -33,6 +33,7 @@ export const EFFECTIVE_NAMES = {
   request_redirect: "requestRedirect",
   response_header_modifier: "responseHeaderModifier",
   retry: "retry",
+  satisfy: "satisfy",
   sessionAffinity: "sessionAffinity",
   session_persistence: "sessionPersistence",
   timeout: "timeout",

@@ -58,6 +58,8 @@ export function stepsOf(events: readonly TraceEvent[]): Step[] {
 
 function stepOf({ message, severity, scope }: TraceEvent, all: readonly TraceEvent[], index: number): Step | undefined {
   if (scope?.[0] === "shadow") return message.type === "shadowDecision" ? shadowed(message, all, index) : undefined;
+  // Part of the step of the policy, which follows.
+  if (scope?.[0] === ALTERNATIVES) return undefined;
   switch (message.type) {
     case "routeSelection":
       return selection(message);
@@ -66,10 +68,10 @@ function stepOf({ message, severity, scope }: TraceEvent, all: readonly TraceEve
       const policy = EFFECTIVE_NAMES[message.kind];
       const name = [...(scope ?? []), writtenPolicy(policy)].join(" > ");
       // What is attached to a service that is called is not among the policies of the request.
-      const [origin] = scope === undefined ? originsOf(policy, all, index) : [];
-      const step = { kind: "policy", name, ...(origin !== undefined && { origin }), steps: [] } as const;
-      if (result.type === "skip") return { ...step, result: "skipped", reason: result.reason };
-      return { ...step, result: severity === "error" ? "no" : "yes", reason: result.details };
+      const origin = scope === undefined ? wholeOf(policy, originsOf(policy, all, index)) : undefined;
+      const steps = message.kind === ALTERNATIVES ? alternativesOf(all, index) : [];
+      const step = { kind: "policy", name, ...(origin !== undefined && { origin }), steps } as const;
+      return { ...step, ...resultOf(result, severity) };
     }
     case "authorizationResult": {
       const origins = scope === undefined ? originsOf("authorization", all, index) : [];
@@ -100,6 +102,26 @@ function stepOf({ message, severity, scope }: TraceEvent, all: readonly TraceEve
   }
 }
 
+/** The kind of the policy whose alternatives decide for it, and the scope of their events. */
+const ALTERNATIVES = "satisfy";
+
+/** What its alternatives have decided before the policy did. */
+function alternativesOf(all: readonly TraceEvent[], index: number): Step[] {
+  const start = all.findLastIndex(({ scope }, i) => i < index && scope === undefined);
+  return all.slice(start + 1, index).flatMap(({ message, severity, scope }): Step[] => {
+    if (message.type !== "policy" || scope?.[0] !== ALTERNATIVES) return [];
+    const name = writtenPolicy(EFFECTIVE_NAMES[message.kind]);
+    return [{ kind: "policy", name, steps: [], ...resultOf(message.result, severity) }];
+  });
+}
+
+type PolicyResult = Extract<TraceMessage, { type: "policy" }>["result"];
+
+function resultOf(result: PolicyResult, severity: TraceEvent["severity"]): Pick<Step, "result" | "reason"> {
+  if (result.type === "skip") return { result: "skipped", reason: result.reason };
+  return { result: severity === "error" ? "no" : "yes", reason: result.details };
+}
+
 /** The route group of a selection, before the routes in it. */
 function delegation(message: TraceMessage, all: readonly TraceEvent[], index: number): Step[] {
   if (message.type !== "routeSelection" || message.group === undefined) return [];
@@ -120,11 +142,11 @@ function originsOf(name: string, all: readonly TraceEvent[], index: number): rea
 }
 
 /**
- * Where the policy with this name in `effectivePolicy` was written as a whole; undefined if its rules are in several places, as those of a
+ * Where the policy with this name in `effectivePolicy` was written as a whole; undefined if it is in several places, as rules of a
  * Gateway and a route are.
  */
 export function wholeOf(name: string, origins: readonly Origin[]): Origin | undefined {
-  if (name !== "authorization") return origins[0];
+  if (name !== "authorization") return origins.length === 1 ? origins[0] : undefined;
   const [first, ...others] = origins.map(({ path, ...origin }): Origin => {
     return { ...origin, path: path.at(-2) === "rules" ? path.slice(0, -2) : path };
   });

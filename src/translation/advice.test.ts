@@ -37,6 +37,29 @@ test("check warns about deny rules that a request passes by omitting the value t
   );
 });
 
+test("check warns about alternatives that make no choice, and about those that another policy leaves no credential", () => {
+  const keys = [{ key: "k" }];
+  const header = { location: { header: { name: "x-api-key" } } };
+  const jwtAuth = { issuer: "i", jwks: { url: "https://i.example/jwks" } };
+  const warned = (policies: object): [string | undefined, string][] => {
+    const routes = [{ policies, backends: [{ host: "127.0.0.1:1" }] }];
+    const text = stringify({ gateways: { default: { port: 2 } }, routes }, { aliasDuplicateObjects: false });
+    const { ok, diagnostics } = reportOf(loadConfig({ kind: "text", text }, {}));
+    assert.equal(ok, true);
+    return diagnostics
+      .filter(({ severity, path }) => severity === "warning" && path.startsWith("routes"))
+      .map(({ lint, path }) => [lint, path]);
+  };
+  const at = "routes[0].policies.satisfy";
+  assert.deepEqual(warned({ satisfy: { any: [{ apiKey: { keys } }] } }), [["single-alternative", at]]);
+  const any = [{ apiKey: { keys, ...header } }, { jwtAuth }];
+  assert.deepEqual(warned({ satisfy: { any } }), []);
+  // It does not have to keep anybody out.
+  assert.deepEqual(warned({ jwtAuth, satisfy: { any: [any[0], { ipAccess: { allow: ["10.0.0.0/8"] } }] } }), []);
+  assert.deepEqual(warned({ apiKey: { mode: "strict", keys }, satisfy: { any } }), []);
+  assert.deepEqual(warned({ jwtAuth, satisfy: { any } }), [["taken-credential", `${at}.any[1].jwtAuth`]]);
+});
+
 test("check warns about limits of bodies that the limit of all requests makes useless", () => {
   const warned = (all: string, own: string | number): string[] => {
     const routes = [{ policies: { maxRequestBodySize: own }, backends: [{ host: "127.0.0.1:1" }] }];

@@ -1,4 +1,5 @@
 /** Warnings about settings that are valid but most likely not intended. */
+import { isDeepStrictEqual } from "node:util";
 import type { z } from "zod";
 import { DEFAULT_BUFFERED_BYTES } from "../base/buffered-bytes.ts";
 import type { ListenAddress } from "../base/listen-address.ts";
@@ -15,6 +16,8 @@ import type { PolicyInputs, PolicySet } from "../policies/policy-set.ts";
 import { readCertificate } from "../tls/certificate-list.ts";
 import { altNames } from "../tls/client-certificate.ts";
 import type { TlsServer } from "../tls/tls-settings.ts";
+import type { Service } from "../upstream/discovery/discovery.ts";
+import { type Locality, prefersNear } from "../upstream/discovery/locality.ts";
 import { lintedRoute, meet } from "./linted-route.ts";
 import { writtenConditions } from "./problems/known-fields.ts";
 import { lint, problemOf } from "./problems/lint.ts";
@@ -45,12 +48,14 @@ export function adviseOnPolicies(
 ): void {
   for (const [kind, variable] of AUTHENTICATION) {
     const mode = set[kind]?.mode ?? "optional";
-    if (set[kind] === undefined || mode === "strict") continue;
+    // Beside `satisfy`, such a policy need not keep anybody out.
+    if (set[kind] === undefined || mode === "strict" || set.satisfy !== undefined) continue;
     // Rules that are not enforced yet do not make up for authentication that lets requests pass.
     const others = kindsOf(around).filter((other) => other !== kind && !isAllShadow(other, around[other]));
     if (!others.some((other) => reads(around[other], variable, cel)))
       lint(report, [...path, kind], "lenient-authentication", mode);
   }
+  adviseOnAlternatives(set, path, report);
   const { backendTLS } = set;
   if (backendTLS?.insecure === true && backendTLS.root !== undefined)
     lint(report, [...path, "backendTLS", "root"], "unused-root");
@@ -64,6 +69,36 @@ export function adviseOnPolicies(
     const at = [...path, "localRateLimit", i];
     if (maxTokens === 0) lint(report, at, "closed-limit");
     else if (tokensPerFill === 0) lint(report, at, "unfilled-limit");
+  }
+}
+
+/** About a service or pool at `path` that prefers near endpoints. `own`: where this process runs. */
+export function adviseOnLocality(
+  service: Pick<Service, "loadBalancer">,
+  own: Locality,
+  path: Path,
+  report: Report,
+): void {
+  const [first] = service.loadBalancer?.routingPreferences ?? [];
+  if (first === undefined || !prefersNear(service) || own[first] !== undefined) return;
+  lint(report, path, "unknown-locality", first, service.loadBalancer?.mode === "Strict");
+}
+
+/** About the alternatives of `satisfy`. */
+function adviseOnAlternatives(set: PolicySet, path: Path, report: Report): void {
+  const alternatives = set.satisfy?.flatMap(({ any }) => any) ?? [];
+  const kinds = alternatives.flatMap((each) => kindsOf(each));
+  const [only, ...others] = kinds;
+  if (only !== undefined && others.length === 0) lint(report, [...path, "satisfy"], "single-alternative", only);
+  for (const [i, { apiKey, basicAuth, jwtAuth }] of alternatives.entries()) {
+    const pairs = [
+      ["apiKey", apiKey?.location, set.apiKey?.location],
+      ["basicAuth", basicAuth?.authorizationLocation, set.basicAuth?.authorizationLocation],
+      ["jwtAuth", jwtAuth?.location, set.jwtAuth?.location],
+    ] as const;
+    for (const [kind, own, before] of pairs)
+      if (own !== undefined && before !== undefined && isDeepStrictEqual(own, before))
+        lint(report, [...path, "satisfy", "any", i, kind], "taken-credential", kind);
   }
 }
 

@@ -95,6 +95,7 @@ const AUTHENTICATION = [
   "oidc",
   "basicAuth",
   "apiKey",
+  "satisfy",
   "extAuthz",
   "authorization",
 ] as const satisfies readonly PolicyKind[];

@@ -27,6 +27,7 @@ import { ipAccess } from "../../src/policies/ip-access/index.ts";
 import { jwtAuth } from "../../src/policies/jwt-auth/index.ts";
 import { localRateLimit } from "../../src/policies/local-rate-limit/index.ts";
 import { maxRequestBodySize } from "../../src/policies/max-request-body-size/index.ts";
+import { LoginError } from "../../src/policies/oidc/failure.ts";
 import { oidc } from "../../src/policies/oidc/index.ts";
 import type { RequestPolicyKind } from "../../src/policies/policy-set.ts";
 import { remoteRateLimit } from "../../src/policies/remote-rate-limit/index.ts";
@@ -35,6 +36,7 @@ import { requestMirror } from "../../src/policies/request-mirror/index.ts";
 import { requestRedirect } from "../../src/policies/request-redirect/index.ts";
 import { responseHeaderModifier } from "../../src/policies/response-header-modifier/index.ts";
 import { retry } from "../../src/policies/retry/index.ts";
+import { satisfy } from "../../src/policies/satisfy/index.ts";
 import { sessionPersistence } from "../../src/policies/session-persistence/index.ts";
 import { timeout } from "../../src/policies/timeout/index.ts";
 import { transformations } from "../../src/policies/transformations/index.ts";
@@ -67,6 +69,19 @@ const nothing = [{}];
 const problem = [{ why: undefined }, { why: 'unexpected "iss" claim value' }];
 const limit = { maxTokens: 5, tokensPerFill: 1, fillInterval: ms(1000), type: "requests", shadow: false } as const;
 const endpoint = "10.0.0.1:80";
+
+const unsatisfied = [
+  {
+    kind: "apiKey",
+    what: "missing",
+    error: apiKey.decisions.reject(undefined, { code: "missing", mode: "strict", place }, "TG_API_KEY_MISSING"),
+  },
+  {
+    kind: "oidc",
+    what: "unchecked",
+    error: new LoginError("unreachable"),
+  },
+] as const;
 
 const POLICIES: Readonly<Record<RequestPolicyKind, string>> = {
   apiKey: texts(apiKey.decisions, {
@@ -267,6 +282,7 @@ const POLICIES: Readonly<Record<RequestPolicyKind, string>> = {
     notFetched: nothing,
     loggedIn: nothing,
     refused: [{ session: "missing" }, { session: "expired" }, { session: "idle" }, { session: "revoked" }],
+    noSession: [{ session: "missing" }],
     login: [{ session: "missing" }, { session: "invalid" }, { session: "lapsed" }, { session: "ended" }],
     authenticationRequired: problem,
     invalidCallback: problem,
@@ -313,6 +329,12 @@ const POLICIES: Readonly<Record<RequestPolicyKind, string>> = {
     modified: [{ modifier: { add: { "x-a": "1" } } }],
   }),
   retry: texts(retry.decisions, { notMet: nothing, bodyUnknown }),
+  satisfy: texts(satisfy.decisions, {
+    satisfied: [{ kind: "apiKey", position: 2, of: 3 }],
+    none: [{ failures: unsatisfied }],
+    login: [{ failures: unsatisfied }],
+    unchecked: [{ failures: unsatisfied }],
+  }),
   sessionPersistence: texts(sessionPersistence.decisions, {
     none: nothing,
     expired: nothing,

@@ -11,8 +11,9 @@ import { CredentialPlaces } from "../contract/credential-names.ts";
 import { applied, Decisions, failed, rejected, unable } from "../contract/decisions.ts";
 import type { PolicyDeps } from "../contract/deps.ts";
 import { PolicyError } from "../contract/policy-error.ts";
-import type { PolicyHooks } from "../contract/types.ts";
+import type { Admission, Authenticator, PolicyContext, PolicyTrace, Verified } from "../contract/types.ts";
 import { definePolicy } from "../define/policy.ts";
+import { authenticatingHooks } from "../shared/credentials/authenticate.ts";
 import { challengeFor } from "../shared/credentials/challenge.ts";
 import { credentialFinder } from "../shared/credentials/find.ts";
 import { placeText } from "../shared/credentials/places.ts";
@@ -40,7 +41,10 @@ export const apiKey = definePolicy({
   decisions,
   kind: "apiKey",
   phases: ["gateway", "route"],
-  prepare,
+  prepare(config, cel) {
+    const bind = prepareApiKey(config, cel);
+    return (deps) => authenticatingHooks(bind(deps));
+  },
   redact,
 });
 
@@ -50,7 +54,7 @@ export const apiKey = definePolicy({
  * index could guess a key byte by byte. Throws PolicyError for a key that is listed twice, since only one of the two metadata could
  * apply.
  */
-function prepare(config: ApiKeyAuth, cel: CelEnvironment): (deps: PolicyDeps) => PolicyHooks {
+export function prepareApiKey(config: ApiKeyAuth, cel: CelEnvironment): (deps: PolicyDeps) => Authenticator {
   const { mode, location } = config;
   const keys = new Map<string, object>();
   for (const [i, { hash, metadata }] of config.keys.entries()) {
@@ -63,9 +67,8 @@ function prepare(config: ApiKeyAuth, cel: CelEnvironment): (deps: PolicyDeps) =>
   // 401 requires a challenge (RFC 9110, section 15.5.2), but no registered scheme covers keys in other places.
   const challenge = challengeFor(location, "ApiKey");
   const place = placeText(location);
-  const onRequest = (assumedCredential: PolicyDeps["assumedCredential"]) =>
-    afterRequestBody(finder.expressions, (context) => {
-      const { requestMetadata, trace } = context;
+  const verifier = (assumedCredential: PolicyDeps["assumedCredential"]) =>
+    afterRequestBody(finder.expressions, (context: PolicyContext, trace: PolicyTrace | undefined): Verified => {
       const key = finder.find(context);
       const assumed = assumedCredential?.("apiKey", key, context.request.headers);
       if (key === undefined && assumed === undefined) {
@@ -84,14 +87,19 @@ function prepare(config: ApiKeyAuth, cel: CelEnvironment): (deps: PolicyDeps) =>
         return undefined;
       }
       trace?.report(decisions, { code: "valid" });
-      // A CEL secret: expressions read the text only by `unredacted()`, so no log line shows it by accident.
-      requestMetadata.apiKey = { ...found, key: new CelSecret(Buffer.from(text, "latin1").toString()) };
-      finder.remove(context);
-      return undefined;
+      return admit(found, text);
     });
+  const admit = (found: object, text: string): Admission => {
+    // A CEL secret: expressions read the text only by `unredacted()`, so no log line shows it by accident.
+    const value = { ...found, key: new CelSecret(Buffer.from(text, "latin1").toString()) };
+    return (context) => {
+      context.requestMetadata.apiKey = value;
+      finder.remove(context);
+    };
+  };
   return ({ credentials, assumedCredential }) => {
     places.addTo(credentials);
-    return { onRequest: onRequest(assumedCredential) };
+    return { verify: verifier(assumedCredential), discard: finder.discard };
   };
 }
 

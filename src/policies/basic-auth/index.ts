@@ -13,8 +13,9 @@ import { CredentialPlaces } from "../contract/credential-names.ts";
 import { applied, Decisions, rejected, unable } from "../contract/decisions.ts";
 import type { PolicyDeps } from "../contract/deps.ts";
 import { within } from "../contract/policy-error.ts";
-import type { PolicyContext, PolicyHooks } from "../contract/types.ts";
+import type { Admission, Authenticator, PolicyContext, PolicyTrace, Verified } from "../contract/types.ts";
 import { definePolicy } from "../define/policy.ts";
+import { authenticatingHooks } from "../shared/credentials/authenticate.ts";
 import { challengeFor } from "../shared/credentials/challenge.ts";
 import { credentialFinder } from "../shared/credentials/find.ts";
 import { placeText } from "../shared/credentials/places.ts";
@@ -44,7 +45,10 @@ export const basicAuth = definePolicy({
   decisions,
   kind: "basicAuth",
   phases: ["gateway", "route"],
-  prepare,
+  prepare(config: BasicAuth, cel) {
+    const bind = prepareBasicAuth(config, cel);
+    return (deps) => authenticatingHooks(bind(deps));
+  },
   redact: ({ htpasswd: _users, ...config }) => ({ htpasswd: REDACTED, ...config }),
 });
 
@@ -73,7 +77,7 @@ interface Credentials {
  * Parses the users and returns the hook. Caches belong to the configuration: after a reload with another password, the old one is
  * not remembered. Throws PolicyError with the line of the list that is wrong.
  */
-function prepare(config: BasicAuth, cel: CelEnvironment): (deps: PolicyDeps) => PolicyHooks {
+export function prepareBasicAuth(config: BasicAuth, cel: CelEnvironment): (deps: PolicyDeps) => Authenticator {
   const { mode, authorizationLocation } = config;
   const users = within(["htpasswd"], () => parseHtpasswd(config.htpasswd ?? ""));
   const [anyone] = users.values();
@@ -114,24 +118,24 @@ function prepare(config: BasicAuth, cel: CelEnvironment): (deps: PolicyDeps) => 
     return check;
   };
   const place = placeText(authorizationLocation);
-  const conclude = (context: PolicyContext, user: string, result: CheckResult): undefined => {
-    const { trace } = context;
+  const conclude = (trace: PolicyTrace | undefined, user: string, result: CheckResult): Admission => {
     if (result === "busy") throw decisions.reject(trace, { code: "busy" }, "TG_BASIC_AUTH_BUSY", BUSY);
     if (result === "wrong") throw decisions.reject(trace, { code: "wrong", place }, "TG_BASIC_AUTH", challenge.invalid);
     trace?.report(decisions, { code: "valid" });
-    context.requestMetadata.basicAuth = { username: user };
-    finder.remove(context);
+    return (context) => {
+      context.requestMetadata.basicAuth = { username: user };
+      finder.remove(context);
+    };
   };
 
-  const onRequest = (shadow: boolean, assumedCredential: PolicyDeps["assumedCredential"]) =>
-    afterRequestBody(finder.expressions, (context) => {
-      const { trace } = context;
+  const verifier = (shadow: boolean, assumedCredential: PolicyDeps["assumedCredential"]) =>
+    afterRequestBody(finder.expressions, (context: PolicyContext, trace: PolicyTrace | undefined): Verified => {
       const credential = finder.find(context);
       const assumed = assumedCredential?.("basicAuth", credential, context.request.headers);
       if (assumed !== undefined)
         return assumed === "invalid"
-          ? conclude(context, "", "wrong")
-          : conclude(context, String(assumed.username ?? ""), "right");
+          ? conclude(trace, "", "wrong")
+          : conclude(trace, String(assumed.username ?? ""), "right");
       if (credential === undefined) {
         const decision = { code: "missing", mode, place } as const;
         if (mode === "strict") throw decisions.reject(trace, decision, "TG_BASIC_AUTH_MISSING", challenge.missing);
@@ -142,12 +146,12 @@ function prepare(config: BasicAuth, cel: CelEnvironment): (deps: PolicyDeps) => 
       if (credentials === undefined)
         throw decisions.reject(trace, { code: "malformed", place }, "TG_BASIC_AUTH", challenge.invalid);
       const result = verify(credentials, context, shadow);
-      if (result instanceof Promise) return result.then((each) => conclude(context, credentials.user, each));
-      return conclude(context, credentials.user, result);
+      if (result instanceof Promise) return result.then((each) => conclude(trace, credentials.user, each));
+      return conclude(trace, credentials.user, result);
     });
   return ({ credentials, shadow = false, assumedCredential }) => {
     places.addTo(credentials);
-    return { onRequest: onRequest(shadow, assumedCredential) };
+    return { verify: verifier(shadow, assumedCredential), discard: finder.discard };
   };
 }
 

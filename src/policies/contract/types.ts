@@ -300,6 +300,27 @@ export interface OutboundTrace {
 /** undefined = continue; a reply ends the request side. Synchronous where nothing waits: a promise costs a turn of the event loop. */
 export type RequestOutcome = undefined | LocalReply | Promise<undefined | LocalReply>;
 
+/** Lets a request pass: sets what its credential says about the client, and removes the credential. */
+export type Admission = (context: PolicyContext) => void;
+
+/** What a policy finds about a credential; undefined = there is none, and the policy requires none. */
+export type Verified = Admission | undefined | Promise<Admission | undefined>;
+
+/**
+ * A policy that authenticates, in steps: `satisfy` verifies several credentials before it lets the request pass by one of them. The
+ * request does not change until then.
+ */
+export interface Authenticator {
+  /** Responds to a request for the policy itself, such as the callback of a login; undefined for all others. */
+  readonly serve?: ((context: PolicyContext) => RequestOutcome) | undefined;
+  /** Verifies the credential of the request. Throws `GatewayError` unless the policy lets the request pass. */
+  verify(context: PolicyContext, trace: PolicyTrace | undefined): Verified;
+  /** Removes what can be taken for a credential of the policy, although none was verified. */
+  discard(context: PolicyContext): void;
+  /** The response that leads a browser to a login; undefined if the client is none. */
+  readonly login?: ((context: PolicyContext) => LocalReply | undefined) | undefined;
+}
+
 /** The hooks of a policy. They are shared by all exchanges and hold no state of one. They throw `GatewayError` to reject a request. */
 export interface PolicyHooks {
   readonly onRequest?: (context: PolicyContext) => RequestOutcome;

@@ -5,8 +5,9 @@
  */
 import { counted } from "../../base/counted.ts";
 import type { PolicyDeps } from "../contract/deps.ts";
-import type { PolicyHooks } from "../contract/types.ts";
+import type { Authenticator } from "../contract/types.ts";
 import { definePolicy } from "../define/policy.ts";
+import { authenticatingHooks } from "../shared/credentials/authenticate.ts";
 import { type AccessDecision, AccessLists, decisions, isAllowed, networksIn } from "./access-lists.ts";
 import type { IpAccess } from "./schema.ts";
 
@@ -15,7 +16,10 @@ export const ipAccess = definePolicy({
   kind: "ipAccess",
   phases: ["gateway", "route"],
   connections: true,
-  prepare,
+  prepare(config: IpAccess) {
+    const bind = prepareIpAccess(config);
+    return (deps) => authenticatingHooks(bind(deps));
+  },
   redact: (config) => config,
   // Lists may have thousands of lines, and every trace would repeat them.
   traceView: ({ allow, deny }) => ({ ...lengthOf("allow", allow), ...lengthOf("deny", deny) }),
@@ -32,16 +36,21 @@ function lengthOf(side: string, list: IpAccess["allow"]): Readonly<Record<string
   return { [side]: counted(list.flatMap(networksIn).length, "network") };
 }
 
-function prepare(config: IpAccess): (deps: PolicyDeps) => PolicyHooks {
+/** Reads the lists. Throws a PolicyError for a line that is neither an address nor a network. */
+export function prepareIpAccess(config: IpAccess): (deps: PolicyDeps) => Authenticator {
   const lists = new AccessLists(config);
   return ({ assumedAddress }) => ({
-    onRequest({ clientAddress, trace }) {
+    verify({ clientAddress }, trace) {
       const allowed = assumedAddress?.(lists.condition);
       const decision: AccessDecision =
         allowed === undefined ? lists.decide(clientAddress) : { code: "assumed", allowed };
       if (!isAllowed(decision)) throw decisions.reject(trace, decision, "TG_AUTHORIZATION");
       trace?.report(decisions, decision);
-      return undefined;
+      return asItIs;
     },
+    discard: asItIs,
   });
 }
+
+/** An address is no credential that a request carries. */
+function asItIs(): void {}

@@ -8,8 +8,9 @@ import type { CelEnvironment } from "../../cel/index.ts";
 import { CredentialPlaces } from "../contract/credential-names.ts";
 import { applied, Decisions, failed, rejected, type Told, unable } from "../contract/decisions.ts";
 import type { PolicyDeps } from "../contract/deps.ts";
-import type { PolicyContext, PolicyHooks } from "../contract/types.ts";
+import type { Admission, Authenticator, PolicyContext, PolicyTrace, Verified } from "../contract/types.ts";
 import { definePolicy } from "../define/policy.ts";
+import { authenticatingHooks } from "../shared/credentials/authenticate.ts";
 import { challengeFor } from "../shared/credentials/challenge.ts";
 import { credentialFinder } from "../shared/credentials/find.ts";
 import { placeText } from "../shared/credentials/places.ts";
@@ -82,7 +83,10 @@ export const jwtAuth = definePolicy({
   phases: ["gateway", "route"],
   gatewayTraceStage: "jwt",
   traceKey: "jwt",
-  prepare,
+  prepare(config: JwtAuth, cel) {
+    const bind = prepareJwtAuth(config, cel);
+    return (deps) => authenticatingHooks(bind(deps));
+  },
   redact,
 });
 
@@ -90,7 +94,7 @@ export const jwtAuth = definePolicy({
  * Parses the key sets and returns the hook. It is synchronous for tokens that have been verified before: only a new token costs a
  * signature and a turn of the event loop. Throws PolicyError or CelError for key sets and expressions that are invalid.
  */
-function prepare(config: JwtAuth, cel: CelEnvironment): (deps: PolicyDeps) => PolicyHooks {
+export function prepareJwtAuth(config: JwtAuth, cel: CelEnvironment): (deps: PolicyDeps) => Authenticator {
   const { mode, location } = config;
   const verifier = new TokenVerifier(providersOf(config));
   const places = new CredentialPlaces();
@@ -98,15 +102,21 @@ function prepare(config: JwtAuth, cel: CelEnvironment): (deps: PolicyDeps) => Po
   const challenge = challengeFor(location, "Bearer");
   const place = placeText(location);
 
-  const accept = (context: PolicyContext, token: string, claims: unknown): undefined => {
-    context.trace?.report(decisions, { code: "valid" });
-    context.requestMetadata.jwt = claims;
-    // For `backendAuth.passthrough` and token exchange, which forward or exchange what is removed here.
-    context.requestMetadata.token = token;
-    context.requestMetadata.tokenFrom = location;
-    finder.remove(context);
+  const accept = (trace: PolicyTrace | undefined, token: string, claims: unknown): Admission => {
+    trace?.report(decisions, { code: "valid" });
+    return (context) => {
+      context.requestMetadata.jwt = claims;
+      // For `backendAuth.passthrough` and token exchange, which forward or exchange what is removed here.
+      context.requestMetadata.token = token;
+      context.requestMetadata.tokenFrom = location;
+      finder.remove(context);
+    };
   };
-  const reject = ({ trace }: PolicyContext, error: unknown, wantDocument: PolicyDeps["wantDocument"]): undefined => {
+  const reject = (
+    trace: PolicyTrace | undefined,
+    error: unknown,
+    wantDocument: PolicyDeps["wantDocument"],
+  ): undefined => {
     if (!(error instanceof TokenRejection)) throw error;
     const { problem, wanted, cause } = error;
     const decision = { ...problem, mode };
@@ -119,29 +129,29 @@ function prepare(config: JwtAuth, cel: CelEnvironment): (deps: PolicyDeps) => Po
     return undefined;
   };
 
-  const onRequest = ({ wantDocument, assumedCredential }: PolicyDeps) =>
-    afterRequestBody(finder.expressions, (context) => {
+  const verifierOf = ({ wantDocument, assumedCredential }: PolicyDeps) =>
+    afterRequestBody(finder.expressions, (context: PolicyContext, trace: PolicyTrace | undefined): Verified => {
       const token = finder.find(context);
       const assumed = assumedCredential?.("jwt", token, context.request.headers);
       if (assumed === "invalid")
-        return reject(context, new TokenRejection({ code: "invalidToken", fault: { code: "assumed" } }), undefined);
-      if (assumed !== undefined) return accept(context, token ?? "", assumed);
+        return reject(trace, new TokenRejection({ code: "invalidToken", fault: { code: "assumed" } }), undefined);
+      if (assumed !== undefined) return accept(trace, token ?? "", assumed);
       if (token === undefined || token === "") {
         const decision = { code: "missing", mode, place } as const;
-        if (mode === "strict") throw decisions.reject(context.trace, decision, "TG_JWT_MISSING", challenge.missing);
-        context.trace?.report(decisions, decision);
+        if (mode === "strict") throw decisions.reject(trace, decision, "TG_JWT_MISSING", challenge.missing);
+        trace?.report(decisions, decision);
         return undefined;
       }
       const known = verifier.known(token);
-      if (known !== undefined) return accept(context, token, known);
+      if (known !== undefined) return accept(trace, token, known);
       return verifier.verify(token).then(
-        (claims) => accept(context, token, claims),
-        (error: unknown) => reject(context, error, wantDocument),
+        (claims) => accept(trace, token, claims),
+        (error: unknown) => reject(trace, error, wantDocument),
       );
     });
   return (deps) => {
     places.addTo(deps.credentials);
-    return { onRequest: onRequest(deps) };
+    return { verify: verifierOf(deps), discard: finder.discard };
   };
 }
 

@@ -39,6 +39,9 @@ export const PROBLEM_TEXTS = Object.fromEntries(
   ]),
 ) as Record<LoginProblem, (decision: { readonly why: string | undefined }) => Told>;
 
+/** 401 requires a challenge (RFC 9110, section 15.5.2), but no registered scheme covers a session cookie. */
+export const CHALLENGE = { headers: ["www-authenticate", 'Cookie realm="Restricted"'] };
+
 /**
  * A failed login or logout (docs/policies/oidc.md): 400 for what the browser sent, 401 for clients that cannot log in, 502 and 503 for a
  * provider that fails or cannot be reached, 500 for other errors of provider or configuration. `cause` goes to the log, so its
@@ -51,8 +54,7 @@ export class LoginError extends GatewayError {
   constructor(problem: LoginProblem, cause?: Error, cookies: readonly string[] = []) {
     const [status, text] = PROBLEMS[problem];
     const headers = ["cache-control", "no-store", ...cookies.flatMap((cookie) => ["set-cookie", cookie])];
-    // 401 requires a challenge (RFC 9110, section 15.5.2), but no registered scheme covers a session cookie.
-    if (status === 401) headers.push("www-authenticate", 'Cookie realm="Restricted"');
+    if (status === 401) headers.push(...CHALLENGE.headers);
     super("TG_OIDC", text, cause, { status, headers });
     this.problem = problem;
   }

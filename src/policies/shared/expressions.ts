@@ -18,7 +18,7 @@ import {
 import type { Latin1 } from "../../http/message/message.ts";
 import { isFieldValue } from "../../http/message/syntax.ts";
 import { type Decisions, type Told, unable } from "../contract/decisions.ts";
-import type { PolicyContext, RequestOutcome } from "../contract/types.ts";
+import type { PolicyContext } from "../contract/types.ts";
 
 /** Which bodies expressions read. Expressions see a body only after a policy has waited for it. */
 interface BodyNeeds {
@@ -78,15 +78,15 @@ export function bodyUnknown({ maxBufferSize }: BodyUnknown): Told {
 }
 
 /** Runs `work` after `wait` if an expression reads the request's body, otherwise at once and without a promise. */
-export function afterRequestBody(
+export function afterRequestBody<Result, More extends readonly unknown[]>(
   expressions: Iterable<Expression>,
-  work: (context: PolicyContext) => RequestOutcome,
+  work: (context: PolicyContext, ...more: More) => Result | Promise<Result>,
   wait: (context: PolicyContext) => Promise<void> = (context) => wholeBody(context, "request"),
-): (context: PolicyContext) => RequestOutcome {
+): (context: PolicyContext, ...more: More) => Result | Promise<Result> {
   if (!bodyNeeds(expressions).request) return work;
-  return async (context) => {
+  return async (context, ...more) => {
     await wait(context);
-    return work(context);
+    return work(context, ...more);
   };
 }
 

@@ -5,6 +5,7 @@
 import { type Fields, isObject } from "../../base/fields.ts";
 import { type Path, valueAt } from "../../base/paths.ts";
 import { SECRET_PARAMETERS } from "../../base/redaction.ts";
+import { ALTERNATIVES } from "../../policies/satisfy/schema.ts";
 import type { KnownFields } from "./known-fields.ts";
 import { isSecret } from "./problem.ts";
 
@@ -54,6 +55,7 @@ const RULES: readonly Rule[] = [
     form: (value) => (isAddress(value) ? { host: value } : undefined),
   },
   { in: /HeaderModifier\.(?:add|set)$/, form: headerMap },
+  { in: /\.satisfy$/, form: (value, policies) => (value === "any" ? alternatives(policies) : undefined) },
 ];
 
 /** The right form of the value at a path, or of the innermost wrong value around it; undefined = no form is known. */
@@ -152,6 +154,13 @@ function headerMap(value: unknown): Fields | undefined {
   if (!Array.isArray(value) || value.length === 0) return undefined;
   const entries = value.map((each: unknown) => (isObject(each) ? [String(each.name), each.value] : undefined));
   return entries.includes(undefined) ? undefined : Object.fromEntries(entries.filter((each) => each !== undefined));
+}
+
+/** The policies beside `satisfy: any` as its alternatives. */
+function alternatives(policies: unknown): Fields {
+  const written = ALTERNATIVES.filter((kind) => isObject(policies) && Object.hasOwn(policies, kind));
+  const named = written.length > 0 ? written : ["apiKey", "jwtAuth"];
+  return { any: named.map((kind) => ({ [kind]: {} })) };
 }
 
 function shown(path: Path, form: unknown, owner: unknown, field: string | undefined): IntendedForm | undefined {

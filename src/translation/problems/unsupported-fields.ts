@@ -147,7 +147,7 @@ export function unusableText(what: string, usable: readonly PolicyKind[], kind: 
 
 /** Policies may only seem to be in shadow nowhere: their author relies on it that they change nothing. */
 function misplacedShadow(path: Path): string {
-  const kind = path.findLast((part) => typeof part === "string" && Object.hasOwn(KINDS, part));
+  const kind = path.find((part) => typeof part === "string" && Object.hasOwn(KINDS, part));
   if (typeof kind !== "string") return `belongs to a policy: write it in one of ${SHADOWABLE_KINDS}`;
   if (!isShadowable(kind)) return `${kind} cannot run in shadow; only ${SHADOWABLE_KINDS} can`;
   if (path.at(-1) === "conditional" || path.at(-2) === "conditional")
@@ -175,6 +175,7 @@ function same(message: string, ...fields: readonly string[]): Record<string, str
 
 const HBONE = "tracegate does not join a service mesh";
 const NATIVE = "metrics are served as text, which has no native histograms; use classic";
+const ONLY_STRICT = "an alternative is satisfied by a valid credential only; remove mode, or write strict";
 const OLD_TLS = "tracegate does not speak TLS before 1.2; use TLS_V1_2 or TLS_V1_3";
 
 /** Values of this family of gateways that tracegate does not support, by the field that has them. */
@@ -193,6 +194,10 @@ const VALUES: readonly { readonly in: RegExp; readonly values: Readonly<Record<s
       GRPCRoute: "gRPC is routed as HTTP; use HTTPRoute",
       TLSRoute: "TLS that passes through is routed as TCP; use TCPRoute",
     },
+  },
+  {
+    in: /\.satisfy\.any\.\w+\.mode$/,
+    values: { optional: ONLY_STRICT, permissive: ONLY_STRICT },
   },
   {
     in: /\.backendAuth$/,

@@ -102,6 +102,7 @@ const POLICIES = {
   backendAuth: policy((host) => ({ backendAuth: { oauthTokenExchange: { host } } })),
   authorization: NO_CALL,
   ipAccess: NO_CALL,
+  satisfy: { nowhere: "calls what its alternatives call: jwtAuth and oidc" },
   backendTLS: (at) => routed({ host: at, policies: { backendTLS: { insecure: true } } }),
   http: (at) => routed({ host: at, policies: { http: { version: "HTTP/2.0" } } }),
   tcp: LIMIT,

@@ -7,9 +7,9 @@ import { parse } from "yaml";
 import { appRoot } from "../../../base/app-root.ts";
 import { loadConfig } from "../../../config/load.ts";
 import { invoke } from "../../fixtures/invoke.ts";
+import { SyntaxProblem } from "../findings.ts";
 import { writeFile } from "../write-file.ts";
 import { convertNginx } from "./convert.ts";
-import { SyntaxProblem } from "./parse.ts";
 
 /** `line:column severity message; remedy` of each finding. */
 function findings(text: string): string[] {
@@ -88,7 +88,6 @@ test("requests of what cannot be converted get 501 and never reach a backend tha
 test("a location whose restriction cannot be converted gets 501, and is not open to everybody", () => {
   const restricted = [
     "auth_request /check;",
-    "satisfy any; allow 10.0.0.0/8; deny all;",
     "internal;",
     "allow office.example; deny all;",
     "if ($http_x_role != admin) { return 403; }",
@@ -153,8 +152,38 @@ location @app { proxy_pass http://127.0.0.1:1; proxy_set_header X-Fixed yes; ${n
   assert.deepEqual(routeOf("if ($bad) { return 403; }", "")?.policies.directResponse, closed);
   assert.deepEqual(routeOf("allow 10.0.0.0/8; deny all;", "deny 10.1.0.0/16;")?.policies.directResponse, closed);
   assert.deepEqual(routeOf("allow 10.0.0.0/8; deny all;", "")?.policies.ipAccess, { allow: ["10.0.0.0/8"] });
+  assert.deepEqual(routeOf("satisfy any;", "")?.policies.directResponse, closed);
   assert.deepEqual(routeOf("", "try_files $uri @app;")?.backends, [{ host: "127.0.0.1:1" }]);
   assert.deepEqual(routeOf("", "allow 10.0.0.0/8; deny all;")?.policies.ipAccess, { allow: ["10.0.0.0/8"] });
+});
+
+test("satisfy any: an address or a password, as nginx reads allow and deny for it", (context) => {
+  const policiesOf = (lines: string) =>
+    routes(inServer(`${lines}\nlocation /a { proxy_pass http://127.0.0.1:1; }`))["shop-example-a"]?.policies ?? {};
+  const folder = mkdtempSync(join(tmpdir(), "users-"));
+  context.after(() => rmSync(folder, { recursive: true }));
+  const file = join(folder, "users");
+  writeFileSync(file, "jo:{SHA}nU4eI71bcnBGqeO0t9tXvY1u5oQ=\n");
+  const users = `auth_basic "Office"; auth_basic_user_file ${file};`;
+  const password = `${users} satisfy any;`;
+  const basicAuth = { mode: "strict", realm: "Office", htpasswd: { file } };
+  const anyOf = (ipAccess: object) => ({ any: [{ ipAccess }, { basicAuth }] });
+  const allow = ["10.0.0.0/8"];
+  for (const lines of ["allow 10.0.0.0/8; deny all;", "allow 10.0.0.0/8;"])
+    assert.deepEqual(policiesOf(`${password} ${lines}`).satisfy, anyOf({ allow }), lines);
+  const denied = policiesOf(`${password} deny 10.1.0.0/16; allow 10.0.0.0/8; deny all;`);
+  assert.deepEqual(denied.satisfy, anyOf({ allow, deny: ["10.1.0.0/16"] }));
+  assert.equal(denied.basicAuth, undefined);
+  assert.equal(denied.ipAccess, undefined);
+  const open = policiesOf(`${password} deny 10.1.0.0/16; allow all;`).satisfy;
+  assert.deepEqual(open, anyOf({ allow: ["0.0.0.0/0", "::/0"], deny: ["10.1.0.0/16"] }));
+  for (const lines of ["deny 10.1.0.0/16;", "deny all;", ""]) {
+    const { basicAuth: own, satisfy, ipAccess } = policiesOf(`${password} ${lines}`);
+    assert.deepEqual([own, satisfy, ipAccess], [basicAuth, undefined, undefined], lines);
+  }
+  assert.deepEqual(policiesOf("satisfy any; allow 10.0.0.0/8; deny all;").ipAccess, { allow });
+  const all = policiesOf(`${users} satisfy all; allow 10.0.0.0/8; deny all;`);
+  assert.deepEqual([all.basicAuth, all.ipAccess, all.satisfy], [basicAuth, { allow }, undefined]);
 });
 
 test("a second server with the same name adds nothing to the first one, as in nginx", () => {

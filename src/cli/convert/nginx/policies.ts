@@ -4,7 +4,7 @@ import type { Json } from "../converted.ts";
 import { allLocations } from "./locations.ts";
 import type { Directive } from "./parse.ts";
 import type { Reading } from "./reading.ts";
-import { all, nearest, one, type Scope, sizeOf, valuesOf } from "./scope.ts";
+import { all, intervalOf, nearest, one, type Scope, sizeOf, valuesOf } from "./scope.ts";
 import { celOf } from "./variables.ts";
 
 /** Who may send a request, and how much. */
@@ -25,7 +25,13 @@ export function access(reading: Reading, scope: Scope): Json {
     policies.basicAuth = { mode: "strict", realm: realm.args[0], htpasswd };
   }
   const rules = nearest(scope, (each) => each.name === "allow" || each.name === "deny");
-  if (rules.length > 0) Object.assign(policies, ipAccess(reading, rules));
+  if (one(scope, "satisfy")?.args[0] === "any" && policies.basicAuth !== undefined) {
+    const free = withoutPassword(reading, rules);
+    if (free !== undefined) {
+      policies.satisfy = { any: [{ ipAccess: free }, { basicAuth: policies.basicAuth }] };
+      delete policies.basicAuth;
+    }
+  } else if (rules.length > 0) Object.assign(policies, ipAccess(reading, rules));
   const limits = all(scope, "limit_req").flatMap((each) => rateLimit(reading, each, scope));
   if (limits.length > 0) policies.localRateLimit = limits;
   const size = one(scope, "client_max_body_size")?.args[0] ?? "1m";
@@ -33,27 +39,46 @@ export function access(reading: Reading, scope: Scope): Json {
   return policies;
 }
 
-/** `allow` and `deny` are tried in order; here `deny` comes first. */
+/** Who gets 403. */
 function ipAccess(reading: Reading, rules: readonly Directive[]): Json {
+  const { allow, deny, others } = addressesOf(reading, rules);
+  if (others !== "deny") return deny.length > 0 ? { ipAccess: { deny } } : {};
+  if (allow.length === 0) deny.push(...EVERYBODY);
+  return { ipAccess: { ...(allow.length > 0 && { allow }), ...(deny.length > 0 && { deny }) } };
+}
+
+/** Who needs no password with `satisfy any`; undefined = nobody. Who is not named needs one, too. */
+function withoutPassword(reading: Reading, rules: readonly Directive[]): Json | undefined {
+  const { allow, deny, others } = addressesOf(reading, rules);
+  if (others === "allow") allow.push(...EVERYBODY);
+  return allow.length === 0 ? undefined : { allow, ...(deny.length > 0 && { deny }) };
+}
+
+const EVERYBODY = ["0.0.0.0/0", "::/0"];
+
+interface Addresses {
+  readonly allow: string[];
+  readonly deny: string[];
+  /** What a line says about all addresses that the lines before it do not name. */
+  readonly others: "allow" | "deny" | undefined;
+}
+
+/** `allow` and `deny` are tried in order; here `deny` comes first. */
+function addressesOf(reading: Reading, rules: readonly Directive[]): Addresses {
   const allow: string[] = [];
   const deny: string[] = [];
   for (const each of rules) {
     const [network = ""] = each.args;
-    const isAll = network === "all";
-    if (!isAll && isIP(network.split("/")[0] ?? "") === 0)
+    if (network === "all") return { allow, deny, others: each.name === "deny" ? "deny" : "allow" };
+    if (isIP(network.split("/")[0] ?? "") === 0)
       reading.find("error", each, `${each.name} ${network} is left out`, "write addresses or networks");
     else if (each.name === "deny") {
-      if (isAll) {
-        if (allow.length === 0) deny.push("0.0.0.0/0", "::/0");
-        return { ipAccess: { ...(allow.length > 0 && { allow }), ...(deny.length > 0 && { deny }) } };
-      }
       if (allow.length > 0)
         reading.find("warning", each, "beats the lines with allow before it", "check that no address is in both");
       deny.push(network);
-    } else if (isAll) break;
-    else allow.push(network);
+    } else allow.push(network);
   }
-  return deny.length > 0 ? { ipAccess: { deny } } : {};
+  return { allow, deny, others: undefined };
 }
 
 function rateLimit(reading: Reading, at: Directive, scope: Scope): readonly Json[] {
@@ -82,15 +107,8 @@ function rateLimit(reading: Reading, at: Directive, scope: Scope): readonly Json
     );
   const status = one(scope, "limit_req_status")?.args[0] ?? "503";
   if (status !== "429") reading.find("warning", at, `requests over the limit get 429, not ${status}`);
-  // One token at a time, at even intervals, as nginx counts.
-  const interval = Math.round(((unit === "s" ? 1 : 60) * 1_000_000) / Number(count));
   return [
-    {
-      maxTokens: burst + 1,
-      tokensPerFill: 1,
-      fillInterval: interval % 1000 === 0 ? `${interval / 1000}ms` : `${interval}us`,
-      key,
-    },
+    { maxTokens: burst + 1, tokensPerFill: 1, fillInterval: intervalOf(Number(count), unit === "s" ? 1 : 60), key },
   ];
 }
 

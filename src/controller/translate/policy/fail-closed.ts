@@ -24,6 +24,7 @@ const WITHOUT: Readonly<Record<PolicyKind, "deny" | "cut" | "continue">> = {
   basicAuth: "deny",
   apiKey: "deny",
   oidc: "deny",
+  satisfy: "deny",
   ipAccess: "deny",
   csrf: "deny",
   extProc: "deny",

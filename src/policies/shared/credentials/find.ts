@@ -23,6 +23,11 @@ interface CredentialFinder {
    * An expression has no location, so what it read stays.
    */
   remove(context: Carrying): void;
+  /**
+   * Removes what a backend could take for such a credential, when the request passes without it: of a header the fields with the prefix,
+   * because others may be for the backend.
+   */
+  discard(context: Carrying): void;
 }
 
 /** Adds the location to `places`, which keeps it out of traces. Throws CelError for an expression that does not compile. */
@@ -41,6 +46,9 @@ export function credentialFinder(
 function headerFinder(name: string, prefix: string): CredentialFinder {
   const lowerPrefix = prefix.toLowerCase();
   const has = (value: string): boolean => value.slice(0, prefix.length).toLowerCase() === lowerPrefix;
+  // Backends may accept another space after the scheme.
+  const scheme = lowerPrefix.trimEnd();
+  const resembles = (value: string): boolean => value.slice(0, scheme.length).toLowerCase() === scheme;
   return {
     expressions: [],
     find({ request: { headers } }) {
@@ -57,31 +65,39 @@ function headerFinder(name: string, prefix: string): CredentialFinder {
     remove({ request }) {
       removeHeader(request.headers, name);
     },
+    discard({ request: { headers } }) {
+      for (let i = headers.length - 2; i >= 0; i -= 2)
+        if (headers[i] === name && resembles(headers[i + 1] as string)) headers.splice(i, 2);
+    },
   };
 }
 
 function queryFinder(name: string): CredentialFinder {
+  const remove: CredentialFinder["remove"] = ({ request }) => {
+    request.search = removeQueryParameter(request.search, name);
+  };
   return {
     expressions: [],
     find({ request }) {
       const value = queryParameterOf(request.search, name);
       return value === undefined ? undefined : headerText(value);
     },
-    remove({ request }) {
-      request.search = removeQueryParameter(request.search, name);
-    },
+    remove,
+    discard: remove,
   };
 }
 
 function cookieFinder(name: string): CredentialFinder {
+  const remove: CredentialFinder["remove"] = ({ request }) => {
+    if (getHeader(request.headers, "cookie") !== undefined) request.headers = removeCookie(request.headers, name);
+  };
   return {
     expressions: [],
     find({ request }) {
       return getHeader(request.headers, "cookie") === undefined ? undefined : cookieOf(request.headers, name);
     },
-    remove({ request }) {
-      request.headers = removeCookie(request.headers, name);
-    },
+    remove,
+    discard: remove,
   };
 }
 
@@ -100,5 +116,6 @@ function expressionFinder(expression: Expression): CredentialFinder {
       }
     },
     remove() {},
+    discard() {},
   };
 }
