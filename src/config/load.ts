@@ -129,6 +129,7 @@ function checkAndTranslate(value: object, document: ConfigSet, context: LoadCont
     servers: ownServers(settings),
     cel,
     leafCaching: settings.leafCaching,
+    locality: settings.locality,
     controlled: settings.xds !== undefined,
     resources,
     reader,

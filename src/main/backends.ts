@@ -108,8 +108,13 @@ export class BackendViews {
       const { keys, view } = this.#endpoint(seen);
       const isNotReady = seen.workload.status === "unhealthy" && seen.rank === undefined;
       const { backup } = seen.workload;
-      if (isPool(service)) return { keys, view: { ...view, ...(backup && { backup }) } };
-      return { keys, view: { ...view, workload: workloadOf(seen), ...(isNotReady && { state: "notReady" }) } };
+      const { behind } = seen;
+      const order = backup ? { backup } : { ...(behind !== "" && !isNotReady && { behind }) };
+      if (isPool(service)) return { keys, view: { ...view, ...order } };
+      return {
+        keys,
+        view: { ...view, ...order, workload: workloadOf(seen), ...(isNotReady && { state: "notReady" }) },
+      };
     });
   }
 

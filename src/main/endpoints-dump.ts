@@ -2,7 +2,7 @@ import { withDurations } from "../base/durations.ts";
 import type { Backend, Ir } from "../ir/ir.ts";
 import { connectionOf } from "../upstream/destinations/destinations.ts";
 import { type Service, ServiceIndex, serviceKey, type Workload } from "../upstream/discovery/discovery.ts";
-import { type Locality, localityBuckets } from "../upstream/discovery/locality.ts";
+import { type Locality, localityBuckets, whyBehind } from "../upstream/discovery/locality.ts";
 import type { CheckStats } from "../upstream/endpoints/endpoint.ts";
 import { byOwner, combineStats, type EndpointStats, endpointKey } from "../upstream/endpoints/endpoints.ts";
 import { checkIdentity } from "../upstream/endpoints/health-check.ts";
@@ -32,6 +32,8 @@ export interface SeenWorkload extends SeenEndpoint {
   readonly workload: Workload;
   /** Index of its bucket of near and far workloads; undefined: it gets no requests. */
   readonly rank: number | undefined;
+  /** Why that is not the first one; `` if it is. */
+  readonly behind: string;
 }
 
 /** The endpoints of one configuration; indexes services and statistics once for all services and backends. */
@@ -64,8 +66,10 @@ export class EndpointsDump {
   /** The addresses of a service, the nearest first and those that get no requests last. */
   ofService(service: Service): SeenWorkload[] {
     const { buckets, unused } = this.#bucketsOf(service);
-    const seen = (workload: Workload, rank?: number): SeenWorkload[] =>
-      this.#addresses(workload, service).map(({ seen }) => ({ ...seen, workload, rank }));
+    const seen = (workload: Workload, rank?: number): SeenWorkload[] => {
+      const behind = rank === 0 ? "" : whyBehind(service, workload, this.#live.locality);
+      return this.#addresses(workload, service).map(({ seen }) => ({ ...seen, workload, rank, behind }));
+    };
     const used = buckets.flatMap((bucket, rank) => bucket.flatMap((workload) => seen(workload, rank)));
     return [...used, ...unused.flatMap((workload) => seen(workload))];
   }
@@ -82,12 +86,12 @@ export class EndpointsDump {
 
   /** One entry, or one for each address if there are several. */
   #dumped(workload: Workload, service: Service): DumpedEndpoint[] {
-    const { uid, status, capacity, address } = workload;
+    const { uid, status, capacity, address, locality } = workload;
     const key = serviceKey(service);
     if (address !== undefined)
       return this.#addresses(workload, service).map(({ host, seen }) => ({
         key: host,
-        shown: { capacity },
+        shown: { capacity, ...(locality && { locality }) },
         stats: combined(seen.stats),
       }));
     const shown = { endpoint: { workloadUid: uid, port: workload.services[key], status }, capacity };

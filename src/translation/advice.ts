@@ -14,6 +14,8 @@ import { loginsIn } from "../policies/satisfy/logins.ts";
 import { readCertificate } from "../tls/certificate-list.ts";
 import { altNames } from "../tls/client-certificate.ts";
 import type { TlsServer } from "../tls/tls-settings.ts";
+import type { Service } from "../upstream/discovery/discovery.ts";
+import { type Locality, prefersNear } from "../upstream/discovery/locality.ts";
 import { lintedRoute, meet } from "./linted-route.ts";
 import { writtenConditions } from "./problems/known-fields.ts";
 import { lint, problemOf } from "./problems/lint.ts";
@@ -68,6 +70,18 @@ export function adviseOnPolicies(
     if (maxTokens === 0) lint(report, at, "closed-limit");
     else if (tokensPerFill === 0) lint(report, at, "unfilled-limit");
   }
+}
+
+/** About a service or pool at `path` that prefers near endpoints. `own`: where this process runs. */
+export function adviseOnLocality(
+  service: Pick<Service, "loadBalancer">,
+  own: Locality,
+  path: Path,
+  report: Report,
+): void {
+  const [first] = service.loadBalancer?.routingPreferences ?? [];
+  if (first === undefined || !prefersNear(service) || own[first] !== undefined) return;
+  lint(report, path, "unknown-locality", first, service.loadBalancer?.mode === "Strict");
 }
 
 /** About the alternatives of `satisfy`. */

@@ -113,6 +113,8 @@ export interface EndpointView {
   readonly weight: number;
   /** It gets requests only while no endpoint that is not a backup takes any. Absent: false. */
   readonly backup?: true;
+  /** Why it gets requests only while nearer endpoints take none, or, with the mode `Strict`, none at all. */
+  readonly behind?: string;
   /** Only of services. */
   readonly workload?: {
     readonly name: string;

@@ -7,16 +7,30 @@ import { write, writeJson } from "../runner/context.ts";
 import { type Command, defineCommand, type Group } from "../runner/define-command.ts";
 import { CliError } from "../runner/errors.ts";
 
+const FORMS = ["file", "gateway-api"];
+
 interface Source {
   readonly name: string;
   readonly summary: string;
   readonly description: readonly string[];
   readonly file: string;
+  /** What it is written as, unless `--to` says otherwise. */
+  readonly form: "file" | "gateway-api";
   /** `path` undefined: the text is from standard input. @throws SyntaxProblem */
   load(): Promise<(name: string, text: string, path: string | undefined) => Converted>;
 }
 
 const SOURCES: readonly Source[] = [
+  {
+    name: "ingress",
+    summary: "Convert Ingresses, with annotations of ingress-nginx",
+    description: [
+      "Reads objects of Kubernetes in YAML or JSON, as kubectl get ingress,service -A -o yaml prints them. Services are needed where Ingresses name their ports.",
+    ],
+    file: "ingresses.yaml",
+    form: "gateway-api",
+    load: async () => (await import("../convert/ingress/convert.ts")).convertIngress,
+  },
   {
     name: "nginx",
     summary: "Convert a configuration of nginx",
@@ -24,6 +38,7 @@ const SOURCES: readonly Source[] = [
       "Reads the http block with its servers, locations and upstreams, and the files that it includes from the folder of the file. A file of conf.d, with servers only, can be converted too.",
     ],
     file: "nginx.conf",
+    form: "file",
     load: async () => (await import("../convert/nginx/convert.ts")).convertNginx,
   },
 ];
@@ -38,7 +53,7 @@ export const convertGroup: Group = {
   commands: SOURCES.map(commandOf),
 };
 
-function commandOf({ name, summary, description, file, load }: Source): Command {
+function commandOf({ name, summary, description, file, form, load }: Source): Command {
   return defineCommand({
     name,
     summary,
@@ -47,15 +62,24 @@ function commandOf({ name, summary, description, file, load }: Source): Command 
       "Exits with 0, also if there are findings; --strict exits with 1 if requests may be served differently. Read the findings before you use the result.",
     ],
     argument: { name: "file", summary: "The file; - reads standard input", required: true, completes: "file" },
-    options: { strict: { type: "switch", summary: "Exit with 1 if there are errors or warnings among the findings" } },
-    examples: [{ does: "As a file of tracegate", run: `convert ${name} ${file} > gateway.yaml` }],
-    async run({ argument = "-", options: { strict } }, context) {
+    options: {
+      to: {
+        type: "text",
+        value: "form",
+        choices: FORMS,
+        default: form,
+        invalid: (value) => `the form "${value}" is not known; use ${FORMS.join(" or ")}`,
+        summary: "Write a configuration file, or objects of the Gateway API for a cluster",
+      },
+      strict: { type: "switch", summary: "Exit with 1 if there are errors or warnings among the findings" },
+    },
+    examples: [
+      { does: "As a file of tracegate", run: `convert ${name} ${file} --to file > gateway.yaml` },
+      { does: "As objects of the Gateway API", run: `convert ${name} ${file} --to gateway-api > objects.yaml` },
+    ],
+    async run({ argument = "-", options: { to, strict } }, context) {
       const { text, name: shown } = read(argument);
-      const [convert, { SyntaxProblem }, { writeFile }] = await Promise.all([
-        load(),
-        import("../convert/nginx/parse.ts"),
-        import("../convert/write-file.ts"),
-      ]);
+      const [convert, { Findings, SyntaxProblem }] = await Promise.all([load(), import("../convert/findings.ts")]);
       let converted: Converted;
       try {
         converted = convert(shown, text, isReadOnce(argument) ? undefined : argument);
@@ -64,8 +88,12 @@ function commandOf({ name, summary, description, file, load }: Source): Command 
         const { file, line, column } = error.place;
         throw new CliError("failure", `${file}:${line}:${column}: ${error.message}`);
       }
-      const { findings } = converted;
-      const written = writeFile(converted);
+      const all = new Findings(converted.findings);
+      const written =
+        to === "gateway-api"
+          ? (await import("../convert/gateway-api/write.ts")).writeGatewayApi(converted, all)
+          : (await import("../convert/write-file.ts")).writeFile(converted, all);
+      const findings = all.sorted();
       if (context.json) await writeJson(context, { configuration: written, findings });
       else {
         // The result is a file, whose text must not change.

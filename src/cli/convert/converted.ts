@@ -19,17 +19,23 @@ export interface Finding extends Place {
   readonly remedy?: string;
 }
 
-/** JSON that a schema of the configuration describes. The result is checked as a whole, so it needs no separate types. */
+/**
+ * JSON that a schema of the configuration describes. The result is checked as a whole, so it needs no separate types. Texts can be in
+ * files (`{file}`) and in Secrets of the route's namespace (`{secretKeyRef: {name, key}}`), whichever the input names; hosts can be names
+ * of Services (`name.namespace.svc`). Whoever writes a form turns them into what that form has.
+ */
 export type Json = Readonly<Record<string, unknown>>;
 
 export interface ConvertedListener {
   /** Unique within the port. */
   readonly name: string;
+  readonly at: Place;
   /** `*`: any host. */
   readonly hostname: string;
   /** The value of `tls`. */
   readonly tls?: Json;
-  readonly policies?: Json;
+  /** The Secret with the certificate, in place of `tls`. */
+  readonly secret?: { readonly namespace: string; readonly name: string };
 }
 
 export interface ConvertedPort {
@@ -44,8 +50,15 @@ export interface ConvertedRoute {
   readonly name: string;
   /** Where it comes from, for a comment. */
   readonly from: string;
+  readonly at: Place;
+  /** Of the object that it comes from; absent: the input has no namespaces. */
+  readonly namespace?: string;
+  /** The name of what it is a part of. Default: that of its listener. */
+  readonly group?: string;
   /** `<port>/<listener>` by their names. */
   readonly listeners: readonly string[];
+  /** Absent: those of the listeners. */
+  readonly hostnames?: readonly string[];
   readonly matches: readonly Json[];
   readonly policies: Json;
   readonly backends: readonly Json[];
@@ -60,3 +73,9 @@ export interface Converted {
   /** In the order of the input. */
   readonly findings: readonly Finding[];
 }
+
+/**
+ * The `directResponse` of a route that must not be served as it is: what restricted it, or what its requests should reach, is not
+ * converted.
+ */
+export const NOT_CONVERTED = { status: 501, body: "this path was not converted\n" };

@@ -1,19 +1,16 @@
-import { Document, isMap, isSeq, type Node, Scalar } from "yaml";
-import type { Converted, ConvertedListener, ConvertedPort } from "./converted.ts";
+import { Document, isSeq, type Node } from "yaml";
+import type { Converted, ConvertedListener, ConvertedPort, ConvertedRoute, Place } from "./converted.ts";
+import { Findings } from "./findings.ts";
+import { compact } from "./yaml.ts";
 
-/** What was converted as a configuration file of tracegate. */
-export function writeFile({ ports, routes, backends, frontendPolicies }: Converted): string {
+/** What was converted as a configuration file of tracegate. `findings`: more are added. */
+export function writeFile(converted: Converted, findings = new Findings()): string {
+  const { ports, routes, backends, frontendPolicies } = converted;
   const content = {
-    gateways: Object.fromEntries(ports.map((each) => [each.name, gatewayOf(each)])),
+    gateways: Object.fromEntries(ports.map((each) => [each.name, gatewayOf(each, findings)])),
     ...(Object.keys(frontendPolicies).length > 0 && { frontendPolicies }),
     ...(backends.length > 0 && { backends }),
-    routes: routes.map(({ name, listeners, matches, policies, backends: own }) => ({
-      name,
-      gateways: listeners,
-      ...(matches.length > 0 && { matches }),
-      ...(Object.keys(policies).length > 0 && { policies }),
-      ...(own.length > 0 && { backends: own }),
-    })),
+    routes: routes.map((each) => routeOf(each, findings)),
   };
   const document = new Document(escaped(content), { aliasDuplicateObjects: false });
   const written = document.get("routes");
@@ -27,17 +24,66 @@ export function writeFile({ ports, routes, backends, frontendPolicies }: Convert
   return `# tracegate config\n${document.toString({ lineWidth: 0 })}`;
 }
 
-function gatewayOf({ port, addresses, listeners }: ConvertedPort): object {
+function gatewayOf({ port, addresses, listeners }: ConvertedPort, findings: Findings): object {
   return {
     port,
     ...(addresses !== undefined && { address: addresses.length === 1 ? addresses[0] : addresses }),
-    listeners: listeners.map(({ name, hostname, tls, policies }: ConvertedListener) => ({
-      name,
-      hostname,
-      ...(tls && { tls }),
-      ...policies,
-    })),
+    listeners: listeners.map(({ name, hostname, tls, secret, at }: ConvertedListener) => {
+      const pair = (key: string): string =>
+        secret === undefined ? "" : fileOf(secret.namespace, secret.name, key, at, findings);
+      return {
+        name,
+        hostname,
+        ...(tls && { tls }),
+        ...(secret && { tls: { cert: pair("tls.crt"), key: pair("tls.key") } }),
+      };
+    }),
   };
+}
+
+function routeOf(route: ConvertedRoute, findings: Findings): object {
+  const { name, listeners, hostnames, matches } = route;
+  const [policies, backends] = [route.policies, route.backends].map((each) =>
+    withFiles(each, false, route, findings),
+  ) as [object, readonly unknown[]];
+  return {
+    name,
+    gateways: listeners,
+    ...(hostnames !== undefined && { hostnames }),
+    ...(matches.length > 0 && { matches }),
+    ...(Object.keys(policies).length > 0 && { policies }),
+    ...(backends.length > 0 && { backends }),
+  };
+}
+
+/** Files in place of keys of Secrets. `isTls`: in `backendTLS`, whose fields are names of files. */
+function withFiles(value: unknown, isTls: boolean, route: ConvertedRoute, findings: Findings): unknown {
+  if (Array.isArray(value)) return value.map((each) => withFiles(each, isTls, route, findings));
+  if (typeof value !== "object" || value === null) return value;
+  if ("secretKeyRef" in value) {
+    const { name, key } = value.secretKeyRef as { readonly name: string; readonly key: string };
+    const file = fileOf(route.namespace ?? "", name, key, route.at, findings);
+    return isTls ? file : { file };
+  }
+  return Object.fromEntries(
+    Object.entries(value).map(([name, each]) => [
+      name,
+      withFiles(each, isTls || name === "backendTLS", route, findings),
+    ]),
+  );
+}
+
+/** Where a key of a Secret has to be written. */
+function fileOf(namespace: string, name: string, key: string, at: Place, findings: Findings): string {
+  const file = `secrets/${namespace}/${name}/${key}`;
+  const escapedKey = key.replaceAll(".", "\\.");
+  findings.find(
+    "note",
+    at,
+    `key ${key} of Secret ${namespace}/${name} becomes the file ${file}`,
+    `kubectl -n ${namespace} get secret ${name} -o jsonpath='{.data.${escapedKey}}' | base64 -d > ${file}`,
+  );
+  return file;
 }
 
 /** A dollar sign would name a variable of the environment. */
@@ -47,18 +93,4 @@ function escaped(value: unknown): unknown {
   if (typeof value === "object" && value !== null)
     return Object.fromEntries(Object.entries(value).map(([key, each]) => [key, escaped(each)]));
   return value;
-}
-
-/** Maps and lists of a few plain values stand on one line. */
-function compact(node: unknown): boolean {
-  if (node instanceof Scalar) return String(node.value).length <= 40;
-  if (!isMap(node) && !isSeq(node)) return false;
-  const children = node.items.map((item) => compact(isPair(item) ? item.value : item));
-  const isFlow = children.length <= 4 && children.every(Boolean) && JSON.stringify(node).length <= 100;
-  if (isFlow) node.flow = true;
-  return isFlow && (node.commentBefore ?? "") === "";
-}
-
-function isPair(item: unknown): item is { readonly value: unknown } {
-  return typeof item === "object" && item !== null && "key" in item && "value" in item;
 }

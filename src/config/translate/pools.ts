@@ -1,11 +1,13 @@
 import type { Path } from "../../base/paths.ts";
 import { defined } from "../../policies/contract/resolver.ts";
 import { parsingWith } from "../../policies/schema/cel.ts";
+import { adviseOnLocality } from "../../translation/advice.ts";
 import { knownFields } from "../../translation/problems/known-fields.ts";
 import { reportIssues } from "../../translation/problems/schema-errors.ts";
 import { reportDuplicates } from "../../translation/references.ts";
 import { type TargetContext, type TargetInput, translateHost, translateTarget } from "../../translation/target.ts";
-import type { Workload } from "../../upstream/discovery/discovery.ts";
+import type { Service, Workload } from "../../upstream/discovery/discovery.ts";
+import { LEVELS } from "../../upstream/discovery/locality.ts";
 import { targetName } from "../../upstream/settings/pool-target.ts";
 import type { Target } from "../../upstream/settings/target.ts";
 import { ConfigDocument } from "../parse/document.ts";
@@ -47,25 +49,30 @@ export function translateBackendTarget(input: PoolOrTarget, key: string, path: P
   const workloads = Array.isArray(endpoints)
     ? translate(endpoints, at, context)
     : inFile(endpoints.file, [...at, "file"], context, (list, into) => translate(list, [], into));
-  context.pools.push({
-    service: {
-      name: input.name ?? hostname,
-      namespace: "",
-      hostname,
-      vips: [],
-      ports: {},
-      ...(loadBalancer && {
-        loadBalancer: {
-          routingPreferences: [],
-          mode: "Standard",
-          healthPolicy: "OnlyHealthy",
-          ...defined(loadBalancer),
-        },
-      }),
-    },
-    workloads,
-  });
+  const balancing = balancingOf(loadBalancer, workloads);
+  const service = { name: input.name ?? hostname, namespace: "", hostname, vips: [], ports: {}, ...balancing };
+  adviseOnLocality(service, context.locality, path, context.report);
+  context.pools.push({ service, workloads });
   return { type: "pool", key };
+}
+
+/** Endpoints with a locality are preferred if it is that of the gateway, unless the load balancer says otherwise. */
+function balancingOf(input: PoolLoadBalancerInput, workloads: readonly Workload[]): Pick<Service, "loadBalancer"> {
+  const written = LEVELS.filter((level) => workloads.some(({ locality }) => locality?.[level]));
+  if (input === undefined && written.length === 0) return {};
+  const { algorithm, slowStart, routingPreferences = written } = input ?? {};
+  const mode = input?.mode ?? (routingPreferences.length > 0 ? "Failover" : "Standard");
+  return {
+    loadBalancer: { routingPreferences, mode, healthPolicy: "OnlyHealthy", ...defined({ algorithm, slowStart }) },
+  };
+}
+
+function written({
+  region,
+  zone,
+  subzone,
+}: NonNullable<PoolEndpointInput["locality"]>): NonNullable<Workload["locality"]> {
+  return { ...(region && { region }), ...(zone && { zone }), ...(subzone && { subzone }) };
 }
 
 const FIELDS = knownFields(endpointList);
@@ -106,7 +113,7 @@ function inFile(
 
 /** undefined: the address is invalid, and has been reported. */
 function translateEndpoint(
-  { host, weight, backup }: PoolEndpointInput,
+  { host, weight, backup, locality }: PoolEndpointInput,
   pool: string,
   path: Path,
   context: TargetContext,
@@ -123,6 +130,7 @@ function translateEndpoint(
     status: "healthy",
     capacity: weight,
     ...(backup && { backup: true }),
+    ...(locality && { locality: written(locality) }),
     services: { [pool]: {} },
     address,
   };

@@ -19,6 +19,7 @@ import type { Report } from "../../translation/problems/problem.ts";
 import { reportDuplicates } from "../../translation/references.ts";
 import type { Resources } from "../../translation/resources/store.ts";
 import type { TracingInput } from "../../translation/schema/telemetry.ts";
+import type { Locality } from "../../upstream/discovery/locality.ts";
 import type { InputReader } from "../parse/inputs.ts";
 import type { ConfigFile } from "../schema/config.ts";
 import type { BindInput } from "../schema/listeners.ts";
@@ -54,6 +55,8 @@ interface TranslateInput {
   /** The names that expressions of this configuration may use. */
   readonly cel: CelEnvironment;
   readonly leafCaching: LeafCaching;
+  /** Where this process runs, as far as it knows. */
+  readonly locality: Locality;
   /** The configuration that serves comes from a controller. */
   readonly controlled: boolean;
   /** Content of the URLs that it refers to. */
@@ -70,10 +73,11 @@ interface TranslateInput {
  */
 export function translate(
   config: ConfigFile,
-  { fileOf, home, enableIpv6, servers, cel, leafCaching, controlled, resources, reader, formerTracing }: TranslateInput,
+  input: TranslateInput,
   report: Report,
   incomplete: ReadonlySet<string>,
 ): Translated {
+  const { fileOf, home, enableIpv6, servers, cel, leafCaching, locality, controlled, resources, reader } = input;
   const sources = new FileSources(fileOf, home, resources, reader, report);
   const backends = new Map<string, Backend>();
   const backendPolicies = new Map<string, PolicyLevel>();
@@ -94,6 +98,7 @@ export function translate(
     calledTargets,
     tls: config.frontendPolicies.tls ?? {},
     leafCaching,
+    locality,
     sources,
   };
   for (const { backend, inline } of translateBackends(config, context)) {
@@ -101,7 +106,7 @@ export function translate(
     backendPolicies.set(backend.name, inline);
   }
   const routeGroups = translateRouteGroups(config, context);
-  const former = { logging: config.config.logging, tracing: formerTracing };
+  const former = { logging: config.config.logging, tracing: input.formerTracing };
   const calling = translateCalling(config.frontendPolicies, context, former);
   const written = { path: ["frontendPolicies"] };
   const origins = originsOfFrontend(config.frontendPolicies, written);

@@ -5,6 +5,7 @@
 import { nameOfKey } from "../../base/object-key.ts";
 import type { Bind } from "../../ir/ir.ts";
 import { recorded } from "../../ir/origins.ts";
+import { translateFrontend } from "../../translation/frontend.ts";
 import { type Address, type GatewayState, nameOfResource, type Resource } from "../../xds/resources.ts";
 import { defineQuery, type Pair } from "../graph/graph.ts";
 import { backendModel } from "./backends/backends.ts";
@@ -12,6 +13,7 @@ import { addressesOf, prefersNear } from "./cluster/addresses.ts";
 import { proxiesOf } from "./cluster/proxies.ts";
 import { gatewayModel } from "./listeners/gateways.ts";
 import { withFrontendTls } from "./listeners/listener-tls.ts";
+import { fleetOf } from "./model/fleets.ts";
 import type { ListenerModel } from "./model/model.ts";
 import { frontendOf } from "./policy/frontends.ts";
 import { listenerTargets, mergeAttached } from "./policy/policies.ts";
@@ -100,6 +102,9 @@ function bindKey({ protocol, port }: ListenerModel): string {
   return protocol === "UDP" ? `bind/udp/${port}` : `bind/${port}`;
 }
 
+/** Of a port that Gateways share. */
+const SHARED_FRONTEND = translateFrontend({}, {}, {});
+
 type BindResource = Extract<Resource, { kind: "bind" }>;
 type ListenerResource = Extract<Resource, { kind: "listener" }>;
 
@@ -118,7 +123,11 @@ const bindResource = defineQuery<BindResource | undefined, Pair>("bindResource",
       protocol: protocolOfBind(first),
       tunnelProtocol: "direct",
       mode: "standard",
-      frontend: read.query(frontendOf, [gateway, String(first.port)]).frontend,
+      // Whatever a policy sets here would hold for other Gateways too, so such listeners are not accepted.
+      frontend:
+        read.query(fleetOf, gateway).key === gateway
+          ? read.query(frontendOf, [gateway, String(first.port)]).frontend
+          : SHARED_FRONTEND,
     },
   };
 });

@@ -2,6 +2,7 @@
  * What is valid in a configuration and most likely not intended: the closed table of lints. Each has a code, by which programs and
  * `docs/lints.md` name it, and makes its own text from what was found.
  */
+import type { Preference } from "../../upstream/discovery/discovery.ts";
 
 /** Where a configuration is written: in a file, or in objects of Kubernetes. */
 type Source = "file" | "objects";
@@ -25,6 +26,16 @@ interface Lint<Found extends readonly unknown[]> {
   /** When its effect is often intended, so that it is a note and no warning. Absent: never; true: always. */
   readonly isNote?: true | ((...found: Found) => boolean);
 }
+
+/** Where a gateway reads which part of its locality. */
+const LOCATED: Readonly<Record<Preference, string>> = {
+  region: "config.locality, or LOCALITY in its environment: region/zone/subzone",
+  zone: "config.locality, or LOCALITY in its environment: region/zone/subzone",
+  subzone: "config.locality, or LOCALITY in its environment: region/zone/subzone",
+  node: "NODE_NAME in its environment",
+  cluster: "config.clusterId",
+  network: "config.network",
+};
 
 const ACME_ELSEWHERE: Elsewhere = { instead: "certificates of Gateways are Secrets, which cert-manager renews" };
 
@@ -265,6 +276,20 @@ export const LINTS = {
       objects: { instead: "a Service is a pool of its endpoints" },
     },
     says: (hosts: readonly string[]) => `${listed(hosts)} do not take over for each other: this is a split, not a pool`,
+  }),
+  "unknown-locality": lint({
+    title: "The gateway does not know where it runs",
+    meaning:
+      "A pool or service prefers endpoints near the gateway, and the process that reads the configuration has no locality. Then no endpoint is near: all are equal with the mode `Failover`, and none takes requests with `Strict`.",
+    remedy: {
+      file: [
+        "set config.locality, or LOCALITY (region/zone/subzone) in the environment of the gateway; NODE_NAME, config.clusterId and config.network for the other preferences",
+        (preference, _isStrict) => `set ${LOCATED[preference]}`,
+      ],
+      objects: { instead: "proxies have the locality of their node" },
+    },
+    says: (preference: Preference, isStrict: boolean) =>
+      `no endpoint is near, because the ${preference} of this gateway is not set: ${isStrict ? "none takes requests" : "all get requests alike"}`,
   }),
   "lone-retry": lint({
     title: "A retry goes to the endpoint that failed",

@@ -1,5 +1,5 @@
 import type { Endpoint } from "../endpoints/endpoint.ts";
-import type { Balancer } from "./balancer.ts";
+import type { Balancer, PassedOver } from "./balancer.ts";
 
 /**
  * The balancer of a service, whose endpoints come and go while routes stay as they are: a change of the endpoints reaches all
@@ -22,6 +22,10 @@ export class MovableBalancer implements Balancer {
 
   hasOther(endpoint: Endpoint, failed?: ReadonlySet<Endpoint>): boolean {
     return this.#current.hasOther(endpoint, failed);
+  }
+
+  passedOver(chosen: Endpoint): readonly PassedOver[] {
+    return this.#current.passedOver?.(chosen) ?? [];
   }
 
   find(name: string): Endpoint | undefined {

@@ -1,12 +1,12 @@
 import { isDeepStrictEqual } from "node:util";
 import type { BackendTls } from "../../tls/tls-settings.ts";
-import { type Balancer, SingleEndpoint } from "../balancers/balancer.ts";
+import { type Balancer, type BucketOrder, SingleEndpoint } from "../balancers/balancer.ts";
 import { MovableBalancer } from "../balancers/movable.ts";
 import { balancesByLoad, serviceBalancer } from "../balancers/registry.ts";
 import type { Service, ServiceIndex, Workload } from "../discovery/discovery.ts";
-import { type Locality, localityBuckets } from "../discovery/locality.ts";
+import { type Locality, localityBuckets, whyBehind } from "../discovery/locality.ts";
 import type { Endpoint } from "../endpoints/endpoint.ts";
-import { type Endpoints, endpointKey } from "../endpoints/endpoints.ts";
+import { type Endpoints, endpointKey, isOwner } from "../endpoints/endpoints.ts";
 import type { HealthCheck } from "../endpoints/health-check.ts";
 import {
   type Address,
@@ -193,7 +193,27 @@ export class Destinations {
     const { loadBalancer } = this.#services.find(target.key)?.service ?? {};
     const buckets = this.#buckets(target, settings, check);
     if (balancesByLoad(loadBalancer)) this.#endpoints.shareLoads(buckets.flat());
-    return serviceBalancer(buckets, loadBalancer, affinity, this.#random);
+    return serviceBalancer(buckets, loadBalancer, affinity, this.#random, this.#orderOf(target));
+  }
+
+  /** Undefined: all endpoints of the service are in one bucket. */
+  #orderOf(target: ServiceTarget): BucketOrder | undefined {
+    const { service = {}, workloads } = this.#services.find(target.key) ?? { workloads: [] };
+    const own = this.#locality;
+    const nearest = localityBuckets(service, workloads, own)[0] ?? [];
+    if (nearest.length === workloads.length) return undefined;
+    const owner = ({ key }: Endpoint): Workload | undefined => workloads.find(({ uid }) => isOwner(key, uid));
+    return {
+      whyBehind(endpoint) {
+        const workload = owner(endpoint);
+        return workload === undefined ? "" : whyBehind(service, workload, own);
+      },
+      excluded() {
+        const used = new Set(localityBuckets(service, workloads, own).flat());
+        const others = workloads.filter((workload) => !used.has(workload));
+        return others.map((workload) => ({ name: workload.name, why: whyBehind(service, workload, own) }));
+      },
+    };
   }
 
   /** One endpoint for each usable workload of the service and each of its addresses, the nearest bucket first. */

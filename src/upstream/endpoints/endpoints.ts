@@ -278,6 +278,11 @@ export function byOwner(stats: Iterable<EndpointStats>): (owner: string) => read
   return (owner) => grouped.get(ownerPart(owner)) ?? [];
 }
 
+/** Whether the endpoint with this key is one of the workload with this uid. */
+export function isOwner(key: string, uid: string): boolean {
+  return key.startsWith(`${ownerPart(uid)} `);
+}
+
 /** Escapes spaces, because a space ends the part in the key. */
 function ownerPart(owner: string): string {
   return owner.replaceAll("%", "%25").replaceAll(" ", "%20");

@@ -4,7 +4,7 @@ import { type AddressInfo, connect, type Socket } from "node:net";
 import { buffer } from "node:stream/consumers";
 import { AdminClient, type TraceRequest } from "../../../src/admin/client/client.ts";
 import type { RequestState, TraceEvent, TraceMessage } from "../../../src/trace/events.ts";
-import type { TestGateway } from "../../helpers/gateway.ts";
+import type { RunningGateway } from "../../helpers/gateway.ts";
 
 type Handler = (request: IncomingMessage, response: ServerResponse) => unknown;
 
@@ -99,13 +99,13 @@ export async function rawClient(port: number, text: string): Promise<Socket> {
   return socket;
 }
 
-export function admin(gateway: TestGateway): AdminClient {
+export function admin(gateway: RunningGateway): AdminClient {
   return new AdminClient(gateway.url("admin"));
 }
 
 /** Opens a trace, does `act` once it waits, and returns all events of the stream. */
 export async function traceOf(
-  gateway: TestGateway,
+  gateway: RunningGateway,
   act: () => unknown,
   options: TraceRequest = {},
 ): Promise<readonly TraceEvent[]> {

@@ -1,8 +1,9 @@
 /** `upstream` and `proxy_pass`: servers that requests are sent to. */
 import type { Json } from "../converted.ts";
+import { nameOf } from "../names.ts";
 import type { Directive } from "./parse.ts";
 import type { Reading } from "./reading.ts";
-import { durationOf, nameOf, one, type Scope, withPort } from "./scope.ts";
+import { durationOf, one, type Scope, withPort } from "./scope.ts";
 import { celOf } from "./variables.ts";
 
 interface Upstream {

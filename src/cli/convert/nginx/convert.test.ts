@@ -7,9 +7,9 @@ import { parse } from "yaml";
 import { appRoot } from "../../../base/app-root.ts";
 import { loadConfig } from "../../../config/load.ts";
 import { invoke } from "../../fixtures/invoke.ts";
+import { SyntaxProblem } from "../findings.ts";
 import { writeFile } from "../write-file.ts";
 import { convertNginx } from "./convert.ts";
-import { SyntaxProblem } from "./parse.ts";
 
 /** `line:column severity message; remedy` of each finding. */
 function findings(text: string): string[] {

@@ -1,15 +1,26 @@
 import { isIP } from "node:net";
 import { dirname } from "node:path";
-import type { Converted, ConvertedListener, ConvertedPort, ConvertedRoute, Finding, Json } from "../converted.ts";
+import {
+  type Converted,
+  type ConvertedListener,
+  type ConvertedPort,
+  type ConvertedRoute,
+  type Json,
+  NOT_CONVERTED,
+} from "../converted.ts";
+import { Findings } from "../findings.ts";
+import { merged } from "../merge.ts";
+import { Names, nameOf } from "../names.ts";
+import { beginningOf } from "../paths.ts";
 import { Backends } from "./backends.ts";
 import { FILES_REMEDY } from "./directives.ts";
-import { allLocations, beginningOf, inherited, type Location, type LocationMatch, matchesOf } from "./locations.ts";
+import { allLocations, inherited, type Location, type LocationMatch, matchesOf } from "./locations.ts";
 import { type Directive, parseNginx } from "./parse.ts";
 import { access, responses } from "./policies.ts";
 import { Reading } from "./reading.ts";
 import { calling, pathOf, requestOf } from "./request.ts";
 import { redirectedBy, returned as returnedBy } from "./responses.ts";
-import { nameOf, nearest, one, type Scope, valuesOf } from "./scope.ts";
+import { nearest, one, type Scope, valuesOf } from "./scope.ts";
 import { addressesOf, defaultOf, hostnames, type Listen, readServer, type Server, tlsOf } from "./servers.ts";
 
 /**
@@ -17,13 +28,13 @@ import { addressesOf, defaultOf, hostnames, type Listen, readServer, type Server
  * @throws SyntaxProblem
  */
 export function convertNginx(name: string, text: string, path: string | undefined): Converted {
-  const findings: Finding[] = [];
+  const findings = new Findings();
   const directives = parseNginx(name, text, path, findings);
   const http = directives.find((each) => each.name === "http");
   // A file of conf.d is what stands in `http`.
   const reading = new Reading(http?.block ?? directives, findings, path === undefined ? undefined : dirname(path));
   if (http !== undefined) for (const each of directives) if (each !== http) reading.report(each);
-  return new Conversion(reading).result();
+  return { ...new Conversion(reading).result(), findings: findings.sorted() };
 }
 
 interface OpenListener {
@@ -37,14 +48,14 @@ class Conversion {
   readonly #backends: Backends;
   readonly #ports = new Map<number, ConvertedPort>();
   readonly #routes: ConvertedRoute[] = [];
-  readonly #names = new Set<string>();
+  readonly #names = new Names();
 
   constructor(reading: Reading) {
     this.#reading = reading;
     this.#backends = new Backends(reading);
   }
 
-  result(): Converted {
+  result(): Omit<Converted, "findings"> {
     const { http } = this.#reading;
     const servers = valuesOf(http, "server").map((each) => readServer(this.#reading, each));
     const [first] = http;
@@ -57,7 +68,6 @@ class Conversion {
       routes: this.#routes,
       backends: this.#backends.named,
       frontendPolicies: appendsForwardedFor(http) ? { http: { forwarded: { mode: "append" } } } : {},
-      findings: this.#reading.findings(),
     };
   }
 
@@ -120,7 +130,12 @@ class Conversion {
       );
       return undefined;
     }
-    const listener: ConvertedListener = { name, hostname, ...(tls && { tls: tlsOf(this.#reading, server) }) };
+    const listener: ConvertedListener = {
+      name,
+      at: server.directive,
+      hostname,
+      ...(tls && { tls: tlsOf(this.#reading, server) }),
+    };
     bound.listeners.push(listener);
     return `${bound.name}/${name}`;
   }
@@ -372,15 +387,18 @@ class Conversion {
         ? `${(listeners[0] ?? "").split("/")[1]}${directive.args.at(-1)}`
         : `${(listeners[0] ?? "").split("/")[1]}-${directive.name}`,
     );
-    let name = wanted;
-    for (let i = 2; this.#names.has(name); i++) name = `${wanted}-${i}`;
-    this.#names.add(name);
     const from = `${directive.file}:${directive.line}: ${directive.name} ${directive.args.join(" ")}`;
-    this.#routes.push({ name, from, listeners, matches, policies, backends });
+    this.#routes.push({
+      name: this.#names.unique(wanted),
+      from,
+      at: directive,
+      listeners,
+      matches,
+      policies,
+      backends,
+    });
   }
 }
-
-const NOT_CONVERTED = { status: 501, body: "this path was not converted\n" };
 
 /** Directives that keep requests out, which the conversion cannot replace. */
 const RESTRICTIONS = [
@@ -427,20 +445,4 @@ function appendsForwardedFor(block: readonly Directive[]): boolean {
     ({ name, args, block: inner = [] }) =>
       (name === "proxy_set_header" && args[1] === "$proxy_add_x_forwarded_for") || appendsForwardedFor(inner),
   );
-}
-
-/** Policies of one route; of a kind that several set, the fields are put together. */
-function merged(...sets: readonly Json[]): Json {
-  const result: Record<string, unknown> = {};
-  for (const set of sets)
-    for (const [kind, value] of Object.entries(set))
-      result[kind] = kind in result ? together(result[kind], value) : value;
-  return result;
-}
-
-function together(a: unknown, b: unknown): unknown {
-  if (typeof a !== "object" || typeof b !== "object" || a === null || b === null) return b;
-  const result: Record<string, unknown> = { ...a };
-  for (const [key, value] of Object.entries(b)) result[key] = key in result ? together(result[key], value) : value;
-  return result;
 }

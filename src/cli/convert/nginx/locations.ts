@@ -1,9 +1,9 @@
 /**
  * The choice of a location, as matches of routes. nginx takes an exact location, then the longest prefix if that has `^~`, then the first
- * regular expression of the file, then the longest prefix. Routes are tried by the length of their paths, whatever their kind, so regular
- * expressions are lengthened by empty groups until they stand where they belong.
+ * regular expression of the file, then the longest prefix.
  */
 import type { Json } from "../converted.ts";
+import { type PathShape, pathsInOrder, wholePath } from "../paths.ts";
 import type { Directive } from "./parse.ts";
 import { valuesOf } from "./scope.ts";
 
@@ -24,8 +24,6 @@ export interface LocationMatch {
   /** `beyond`: paths that go on within the last segment of a prefix, such as `/shopping` of `/shop`. */
   readonly part: "whole" | "beyond" | "without slash";
 }
-
-const LENGTHENING = "(?:)";
 
 /** Undefined for a named location, which only other directives lead to. */
 function locationOf(directive: Directive): Location | undefined {
@@ -53,39 +51,6 @@ function made(directive: Directive, sign: string | undefined, path: string): Loc
   }
 }
 
-/** The regular expression that matches whole paths in which `pattern` occurs. */
-export function wholePath(pattern: string): string {
-  const [, flag = "", rest = ""] = /^(\(\?i\))?(.*)$/s.exec(pattern) ?? [];
-  if (hasAlternatives(rest)) return `${flag}.*(?:${rest}).*`;
-  const begins = rest.startsWith("^");
-  const ends = rest.endsWith("$") && !/\\\$$/.test(rest);
-  const inner = rest.slice(begins ? 1 : 0, ends ? -1 : undefined);
-  return `${flag}${begins ? "" : ".*"}${inner}${ends ? "" : ".*"}`;
-}
-
-/** How every path begins that `pattern` matches, as a pattern of RE2. */
-export function beginningOf(pattern: string): string {
-  const [, flag = "", rest = ""] = /^(\(\?i\))?(.*)$/s.exec(pattern) ?? [];
-  const [, literal = "", next = ""] = (!hasAlternatives(rest) && /^\^([\w/-]*)(.?)/s.exec(rest)) || [];
-  return `${flag}^${/[?*{]/.test(next) ? literal.slice(0, -1) : literal}`;
-}
-
-/** A `|` outside of groups and classes. */
-function hasAlternatives(pattern: string): boolean {
-  let depth = 0;
-  let inClass = false;
-  for (let at = 0; at < pattern.length; at++) {
-    const char = pattern[at];
-    if (char === "\\") at++;
-    else if (inClass) inClass = char !== "]";
-    else if (char === "[") inClass = true;
-    else if (char === "(") depth++;
-    else if (char === ")") depth--;
-    else if (char === "|" && depth === 0) return true;
-  }
-  return false;
-}
-
 /**
  * The matches of all locations of a server. `redirects`: of a prefix that ends in a slash, the path without it is redirected to it, which
  * nginx does where a location passes requests on.
@@ -97,89 +62,37 @@ export function matchesOf(
   const of = (kind: Location["kind"]): readonly Location[] => locations.filter((each) => each.kind === kind);
   const byLength = (kind: Location["kind"]): readonly Location[] =>
     [...of(kind)].sort((a, b) => b.path.length - a.path.length);
-  const regexes = of("regex");
   const exact = new Set(of("exact").map(({ path }) => path));
-  const ranked: (readonly [location: Location, part: LocationMatch["part"], pattern: string | undefined])[] = [];
+  /** Before regular expressions are tried. */
+  const first: Ranked[] = of("exact").map((each) => [each, "whole", { type: "exact", path: each.path }]);
+  const ranked: Ranked[] = [];
   const rankPrefix = (location: Location): void => {
     const { path } = location;
-    if (path.endsWith("/") && path !== "/") {
-      const bare = path.slice(0, -1);
-      // A prefix of a route matches the path without its last slash too.
-      const own = locations.some((each) => each.path === bare && each.kind !== "regex" && each.kind !== "rewrite");
-      if (redirects(location)) {
-        if (!own) ranked.push([location, "without slash", undefined]);
-        ranked.push([location, "whole", own ? `${quoted(path)}.*` : undefined]);
-      } else ranked.push([location, "whole", `${quoted(path)}.*`]);
-    } else {
-      ranked.push([location, "whole", undefined]);
-      if (path !== "/") ranked.push([location, "beyond", `${quoted(path)}[^/].*`]);
+    if (path === "/" || !path.endsWith("/")) {
+      ranked.push([location, "whole", { type: "segments", path }]);
+      if (path !== "/") ranked.push([location, "beyond", { type: "beyond", path }]);
+      return;
     }
+    const bare = path.slice(0, -1);
+    // A prefix of a route matches the path without its last slash too.
+    const own = locations.some((each) => each.path === bare && each.kind !== "regex" && each.kind !== "rewrite");
+    const redirected = redirects(location) && !own;
+    if (redirected && !exact.has(bare)) first.push([location, "without slash", { type: "exact", path: bare }]);
+    ranked.push([location, "whole", { type: redirected ? "segments" : "below", path }]);
   };
-  for (const each of of("exact")) ranked.push([each, "whole", undefined]);
-  for (const each of of("rewrite")) ranked.push([each, "whole", wholePath(each.path)]);
+  const rankRegex = (location: Location): void => {
+    ranked.push([location, "whole", { type: "regex", path: wholePath(location.path) }]);
+  };
+  for (const each of of("rewrite")) rankRegex(each);
   for (const each of byLength("first prefix")) rankPrefix(each);
-  for (const each of regexes) ranked.push([each, "whole", wholePath(each.path)]);
+  for (const each of of("regex")) rankRegex(each);
   for (const each of byLength("prefix")) rankPrefix(each);
-  return lengthened(ranked, exact);
+  const all = [...first, ...ranked];
+  const paths = pathsInOrder(all.map(([, , shape]) => shape));
+  return all.map(([location, part], i) => ({ location, part, match: { path: paths[i] } }));
 }
 
-/** From the last to the first: each is longer than everything after it that might match the same path. */
-function lengthened(
-  ranked: readonly (readonly [Location, LocationMatch["part"], string | undefined])[],
-  exact: ReadonlySet<string>,
-): readonly LocationMatch[] {
-  const result: LocationMatch[] = [];
-  const lengths = new Map<LocationMatch, number>();
-  const add = (each: LocationMatch, length: number): void => {
-    lengths.set(each, length);
-    result.push(each);
-  };
-  for (const [location, part, pattern] of ranked.toReversed()) {
-    const { kind, path } = location;
-    if (kind === "exact" || part === "without slash") {
-      const bare = part === "without slash" ? path.slice(0, -1) : path;
-      // Exact paths come before everything else.
-      if (kind === "exact" || !exact.has(bare)) add({ location, part, match: { path: { exact: bare } } }, 0);
-      continue;
-    }
-    let longest = 0;
-    for (const [lower, length] of lengths)
-      if (length > longest && mayOverlap({ location, part }, lower)) longest = length;
-    const size = Buffer.byteLength(path);
-    if (pattern === undefined && size > longest) add({ location, part, match: { path: { pathPrefix: path } } }, size);
-    else {
-      let text = pattern ?? prefixPattern(path);
-      while (Buffer.byteLength(text) <= longest) text += LENGTHENING;
-      add({ location, part, match: { path: { regex: text } } }, Buffer.byteLength(text));
-    }
-  }
-  return result.toReversed();
-}
-
-/** Whether a path might match both; `lower` comes later. */
-function mayOverlap(
-  { location, part }: Pick<LocationMatch, "location" | "part">,
-  lower: Pick<LocationMatch, "location" | "part">,
-): boolean {
-  if ([location.kind, lower.location.kind].some((kind) => kind === "regex" || kind === "rewrite")) return true;
-  const [long, short] =
-    location.path.length >= lower.location.path.length
-      ? [location.path, lower.location.path]
-      : [lower.location.path, location.path];
-  if (!long.startsWith(short)) return false;
-  if (long === short) return part === lower.part;
-  const ofShort = short === location.path ? part : lower.part;
-  return short.endsWith("/") || (ofShort === "beyond") === (long[short.length] !== "/");
-}
-
-/** What a prefix of a route matches, as a pattern. */
-function prefixPattern(path: string): string {
-  return path.endsWith("/") ? `${quoted(path.slice(0, -1))}(?:/.*)?` : `${quoted(path)}(?:/.*)?`;
-}
-
-function quoted(text: string): string {
-  return text.replace(/[\\.+*?()|[\]{}^$]/g, "\\$&");
-}
+type Ranked = readonly [location: Location, part: LocationMatch["part"], shape: PathShape];
 
 /** With those inside of other locations. */
 export function allLocations(block: readonly Directive[]): readonly Location[] {

@@ -2,7 +2,8 @@
 import { readdirSync, readFileSync, realpathSync, statSync } from "node:fs";
 import { dirname, join, relative, resolve, sep } from "node:path";
 import { codeOf, messageOf } from "../../../base/errors.ts";
-import type { Finding, Place } from "../converted.ts";
+import type { Place } from "../converted.ts";
+import { type Findings, SyntaxProblem } from "../findings.ts";
 
 export interface Directive extends Place {
   readonly name: string;
@@ -22,16 +23,6 @@ const MAX_FILES = 500;
 const MAX_BYTES = 16 * 1024 * 1024;
 const MAX_DEPTH = 32;
 
-/** The text cannot be understood from this place on. */
-export class SyntaxProblem extends Error {
-  readonly place: Place;
-
-  constructor(place: Place, message: string) {
-    super(message);
-    this.place = place;
-  }
-}
-
 /**
  * The directives of a text and, in their place, those of the files that it includes, as long as these are in the folder of `path` or
  * below it. `path` undefined: nothing is included. Other includes become findings.
@@ -41,7 +32,7 @@ export function parseNginx(
   name: string,
   text: string,
   path: string | undefined,
-  findings: Finding[],
+  findings: Findings,
 ): readonly Directive[] {
   const root = path === undefined ? undefined : dirname(realpathSync(path));
   let files = 1;
@@ -87,7 +78,7 @@ export function parseNginx(
     // Types of files that nginx serves itself.
     if (/(^|\/)mime\.types$/.test(pattern)) return [];
     const skip = (message: string, remedy: string): readonly Directive[] => {
-      findings.push({ ...placeOf(directive), severity: "error", message, remedy });
+      findings.find("error", directive, message, remedy);
       return [];
     };
     if (root === undefined) return skip("standard input includes no files", "pass the file instead of -");
@@ -116,10 +107,6 @@ export function parseNginx(
     return result;
   };
   return read(name, text, path === undefined ? [] : [realpathSync(path)]);
-}
-
-export function placeOf({ file, line, column }: Place): Place {
-  return { file, line, column };
 }
 
 function isMark(token: Token, text: string): boolean {

@@ -4,7 +4,7 @@ import type { Json } from "../converted.ts";
 import { allLocations } from "./locations.ts";
 import type { Directive } from "./parse.ts";
 import type { Reading } from "./reading.ts";
-import { all, nearest, one, type Scope, sizeOf, valuesOf } from "./scope.ts";
+import { all, intervalOf, nearest, one, type Scope, sizeOf, valuesOf } from "./scope.ts";
 import { celOf } from "./variables.ts";
 
 /** Who may send a request, and how much. */
@@ -107,15 +107,8 @@ function rateLimit(reading: Reading, at: Directive, scope: Scope): readonly Json
     );
   const status = one(scope, "limit_req_status")?.args[0] ?? "503";
   if (status !== "429") reading.find("warning", at, `requests over the limit get 429, not ${status}`);
-  // One token at a time, at even intervals, as nginx counts.
-  const interval = Math.round(((unit === "s" ? 1 : 60) * 1_000_000) / Number(count));
   return [
-    {
-      maxTokens: burst + 1,
-      tokensPerFill: 1,
-      fillInterval: interval % 1000 === 0 ? `${interval / 1000}ms` : `${interval}us`,
-      key,
-    },
+    { maxTokens: burst + 1, tokensPerFill: 1, fillInterval: intervalOf(Number(count), unit === "s" ? 1 : 60), key },
   ];
 }
 

@@ -1,26 +1,27 @@
 import { resolve } from "node:path";
-import { RE2JS } from "re2js";
 import type { Finding } from "../converted.ts";
+import type { Findings } from "../findings.ts";
+import { wholePath } from "../paths.ts";
+import { isUsablePattern } from "../patterns.ts";
 import { IDLE, READ, REMEDIES } from "./directives.ts";
-import { wholePath } from "./locations.ts";
-import { type Directive, placeOf } from "./parse.ts";
+import type { Directive } from "./parse.ts";
 
 /** A configuration that is converted, and what was found in it. */
 export class Reading {
   /** The directives of the block `http`. */
   readonly http: readonly Directive[];
-  readonly #findings: Finding[];
+  readonly #findings: Findings;
   readonly #folder: string | undefined;
 
   /** `folder`: of the configuration; undefined: not known. `findings`: those so far; more are added. */
-  constructor(http: readonly Directive[], findings: Finding[], folder: string | undefined) {
+  constructor(http: readonly Directive[], findings: Findings, folder: string | undefined) {
     this.http = http;
     this.#findings = findings;
     this.#folder = folder;
   }
 
   find(severity: Finding["severity"], at: Directive, message: string, remedy?: string): void {
-    this.#findings.push({ ...placeOf(at), severity, message, ...(remedy !== undefined && { remedy }) });
+    this.#findings.find(severity, at, message, remedy);
   }
 
   /** Relative paths are relative to the folder of the configuration. */
@@ -46,25 +47,13 @@ export class Reading {
 
   /** Whether a regular expression can be used; a finding says why not, and what becomes of it. */
   isUsable(pattern: string, at: Directive, result = "is left out"): boolean {
-    try {
-      RE2JS.compile(wholePath(pattern));
-      return true;
-    } catch {
-      this.find(
-        "error",
-        at,
-        `the regular expression ${pattern} ${result}`,
-        "patterns are RE2, without look-around and back-references",
-      );
-      return false;
-    }
-  }
-
-  /** In the order of the lines; each once, although a server with several ports is read several times. */
-  findings(): readonly Finding[] {
-    const seen = new Set<string>();
-    return [...this.#findings]
-      .sort((a, b) => (a.file === b.file ? a.line - b.line || a.column - b.column : 0))
-      .filter((each) => !seen.has(JSON.stringify(each)) && seen.add(JSON.stringify(each)));
+    if (isUsablePattern(wholePath(pattern))) return true;
+    this.find(
+      "error",
+      at,
+      `the regular expression ${pattern} ${result}`,
+      "patterns are RE2, without look-around and back-references",
+    );
+    return false;
   }
 }

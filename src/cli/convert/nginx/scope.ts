@@ -38,13 +38,8 @@ export function sizeOf(text: string): string | number {
   return unit === "" ? Number(count) : `${count}${unit.toUpperCase()}iB`;
 }
 
-/** A name of an object: lower-case letters, digits and dashes. */
-export function nameOf(text: string): string {
-  const name = text
-    .toLowerCase()
-    .replace(/^\*\./, "wildcard-")
-    .replace(/[^a-z0-9]+/g, "-")
-    .replace(/^-+|-+$/g, "")
-    .slice(0, 60);
-  return name === "" ? "all" : name.replace(/-+$/, "");
+/** The time for which a limit of `count` requests in `seconds` gives one token: nginx counts at even intervals. */
+export function intervalOf(count: number, seconds: number): string {
+  const interval = Math.round((seconds * 1_000_000) / count);
+  return interval % 1000 === 0 ? `${interval / 1000}ms` : `${interval}us`;
 }

@@ -70,16 +70,23 @@ const INSTEAD: Readonly<Record<string, string>> = {
   "server-snippet": "filters of an HTTPRoute, or a TracegatePolicy for the Ingress",
 };
 
+/** Whether an annotation configures another controller. */
+export function isForeign(name: string): boolean {
+  return FOREIGN.test(name);
+}
+
+/** What to use instead of an annotation, whose name is given without its prefix. */
+export function insteadOf(short: string): string {
+  const instead = Object.hasOwn(INSTEAD, short) ? INSTEAD[short] : undefined;
+  return `use ${instead ?? "an HTTPRoute or a TracegatePolicy, if it is needed"}`;
+}
+
 /** The annotations that are refused, each with what to use instead. */
 export function refusedAnnotations(annotations: Readonly<Record<string, string>> = {}): readonly string[] {
   return Object.keys(annotations)
-    .filter((name) => FOREIGN.test(name))
+    .filter(isForeign)
     .sort()
-    .map((name) => {
-      const short = name.slice(name.indexOf("/") + 1);
-      const instead = Object.hasOwn(INSTEAD, short)
-        ? INSTEAD[short]
-        : "an HTTPRoute or a TracegatePolicy, if it is needed";
-      return `annotation ${name} is not supported; use ${instead}, and remove it`;
-    });
+    .map(
+      (name) => `annotation ${name} is not supported; ${insteadOf(name.slice(name.indexOf("/") + 1))}, and remove it`,
+    );
 }
