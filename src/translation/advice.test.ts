@@ -78,11 +78,16 @@ test("check warns about logins whose paths other routes get, pages after a logou
     policies,
     backends,
   });
-  const warned = (routes: readonly object[], listener = {}, changes = {}): [string | undefined, string][] => {
+  const warned = (
+    routes: readonly object[],
+    listener = {},
+    changes = {},
+    routeGroups: readonly object[] = [],
+  ): [string | undefined, string][] => {
     const policies = { oidc: { ...oidc, ...changes } };
     const all = routes.map((route) => ("protected" in route ? at(String(route.protected), policies) : route));
     const text = stringify(
-      { binds: [{ port: 2, listeners: [{ ...listener, routes: all }] }] },
+      { routeGroups, binds: [{ port: 2, listeners: [{ ...listener, routes: all }] }] },
       { aliasDuplicateObjects: false },
     );
     const { ok, diagnostics } = reportOf(loadConfig({ kind: "text", text }, { OIDC_COOKIE_SECRET: "ab".repeat(32) }));
@@ -106,6 +111,9 @@ test("check warns about logins whose paths other routes get, pages after a logou
   assert.deepEqual(warned([open], { policies: { oidc } }), [
     ["protected-logout-page", `${page} this policy protects by a login`],
   ]);
+  const group = [{ name: "g", routes: [at("/", { oidc: { ...oidc, logout: undefined } })] }];
+  const delegating = { ...at("/", {}), backends: [{ routeGroup: "g" }] };
+  assert.deepEqual(warned([{ protected: "/app" }, delegating], {}, { logout: undefined }, group), []);
   // Another site may have the page, and another listener the host.
   const elsewhere = { logout: { path: "/logout", redirectURI: "https://www.example/bye" } };
   assert.deepEqual(warned([{ protected: "/" }], { hostname: "shop.example" }, elsewhere), []);
