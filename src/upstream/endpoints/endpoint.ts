@@ -121,7 +121,8 @@ export class Endpoint {
     this.total++;
     this.pending++;
     this.#shared?.add(1);
-    return this.maxRequests === Number.POSITIVE_INFINITY || this.load <= this.maxRequests;
+    if (this.maxRequests === Number.POSITIVE_INFINITY) return true;
+    return (this.#shared?.exactCalls ?? this.pending) <= this.maxRequests;
   }
 
   /** As if `begin` had not been called. */
