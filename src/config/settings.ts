@@ -10,8 +10,8 @@ import type { AccessFormat, LogFileSettings, LoggedReasons } from "../telemetry/
 import type { LeafCaching } from "../tls/tls-settings.ts";
 import { network } from "../translation/schema/scalars.ts";
 import { type SettingsInput, WORKER_THREADS } from "../translation/schema/settings.ts";
+import type { LookupFamily } from "../upstream/discovery/dns.ts";
 import { type Locality, ownLocality } from "../upstream/discovery/locality.ts";
-import type { LookupFamily } from "../upstream/resolve/resolver.ts";
 import { FREE_PORTS } from "./free-ports.ts";
 import type { ConfigSet } from "./parse/config-set.ts";
 import { countThreads } from "./worker-threads.ts";

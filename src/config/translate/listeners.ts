@@ -16,6 +16,7 @@ import { listeningAt } from "./addresses.ts";
 import type { Context, ListenerPlace } from "./context.ts";
 import { inlineEntries } from "./route-backends.ts";
 import { translateRoute, translateTcpRoute } from "./routes.ts";
+import { reportUnusableAtListener } from "./unusable.ts";
 
 type Protocol = Listener["protocol"];
 
@@ -281,6 +282,7 @@ function translateListener(
   else if (!http && tcpRoutes === undefined)
     context.report(path, { message: `protocol ${protocol} requires 'tcpRoutes'` });
   const own = levelOf(translatePolicies(input.policies, "gateway", [...path, "policies"], context));
+  if (!http) reportUnusableAtListener(input.policies ?? {}, [...path, "policies"], context.report);
   const place: ListenerPlace = { key, name, gatewayName: "default", gatewayNamespace: input.namespace, protocol, port };
   context.listeners.set(key, place);
   const targeted = context.targeted.forListener(place);

@@ -1,5 +1,6 @@
 /** The balancers of backends, and the buckets of endpoints that algorithms pick from. */
 import type { Endpoint } from "../endpoints/endpoint.ts";
+import type { Held } from "../endpoints/endpoints.ts";
 
 /** An endpoint that gets no requests while a nearer one takes them, or none at all. */
 export interface PassedOver {
@@ -20,6 +21,8 @@ export interface BucketOrder {
 export interface Balancer {
   /** All endpoints that it may choose, the nearest bucket first. */
   readonly endpoints: readonly Endpoint[];
+  /** What a configuration holds for it. Absent: the endpoints. */
+  readonly held?: readonly Held[] | undefined;
   /**
    * undefined = there is no endpoint with capacity. `key`: what session affinity has derived from the request
    * (docs/policies/session-affinity.md); balancers without affinity ignore it. Endpoints in `failed` are chosen only if there are

@@ -1,4 +1,5 @@
 import type { Endpoint } from "../endpoints/endpoint.ts";
+import type { Held } from "../endpoints/endpoints.ts";
 import type { Balancer, PassedOver } from "./balancer.ts";
 
 /**
@@ -14,6 +15,10 @@ export class MovableBalancer implements Balancer {
 
   get endpoints(): readonly Endpoint[] {
     return this.#current.endpoints;
+  }
+
+  get held(): readonly Held[] | undefined {
+    return this.#current.held;
   }
 
   choose(key?: Uint8Array, failed?: ReadonlySet<Endpoint>, evicted?: Endpoint[]): Endpoint | undefined {
