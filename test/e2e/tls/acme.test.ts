@@ -64,6 +64,9 @@ test("until its certificate is issued a listener refuses or is self-signed, then
     (await fetch(`http://127.0.0.1:${http}/.well-known/acme-challenge/${token}`)).text();
   const { token = "", thumbprint } = server.orders.find(({ name }) => name === "b.example") ?? {};
   assert.equal(await validation(token), `${token}.${thumbprint}`);
+  // Servers follow redirects to HTTPS.
+  const redirected = await get(tls, "b.example", { rejectUnauthorized: false }, `/.well-known/acme-challenge/${token}`);
+  assert.equal(redirected.body, `${token}.${thumbprint}`);
   // Tokens of others are requests like any other, as are names of other files.
   assert.equal(await validation("aaaaaaaaaaaaaaaaaaaaaaaa"), "after");
   assert.equal(await validation("a.example.tls-alpn"), "after");
