@@ -71,8 +71,7 @@ const WORDS: Readonly<Record<Mistake, string>> = {
   BAD_ALIAS: "not valid YAML: an anchor or alias without a usable name; quote the text if & or * is part of it",
   BAD_COLLECTION_TYPE: "not valid YAML: the tag does not fit what follows; remove the tag",
   BAD_DIRECTIVE: "not valid YAML: a line that begins with % is a directive; quote the text if it is a value",
-  BAD_DQ_ESCAPE:
-    "not valid YAML: this is no escape in double quotes; write \\\\ for a backslash, or use single quotes",
+  BAD_DQ_ESCAPE: "not valid YAML: this is no escape in double quotes; write \\\\ for a backslash, or use single quotes",
   BAD_INDENT: `not valid YAML: this line begins in another column than those that it belongs to; ${INDENTATION}`,
   BAD_PROP_ORDER: "not valid YAML: an anchor or tag comes after the - or : of its value, not before",
   BAD_SCALAR_START: "not valid YAML: a text cannot begin with this character; quote the text",
