@@ -13,6 +13,7 @@ import { AccessLists, isAllowed } from "../policies/ip-access/access-lists.ts";
 import type { IpAccess } from "../policies/ip-access/schema.ts";
 import { kindsOf } from "../policies/merge.ts";
 import type { PolicyInputs, PolicySet } from "../policies/policy-set.ts";
+import { loginsIn } from "../policies/satisfy/logins.ts";
 import { readCertificate } from "../tls/certificate-list.ts";
 import { altNames } from "../tls/client-certificate.ts";
 import type { TlsServer } from "../tls/tls-settings.ts";
@@ -56,6 +57,8 @@ export function adviseOnPolicies(
       lint(report, [...path, kind], "lenient-authentication", mode);
   }
   adviseOnAlternatives(set, path, report);
+  for (const { redirectURI } of loginsIn(set))
+    if (isUnencrypted(redirectURI)) lint(report, path, "unencrypted-login", redirectURI);
   const { backendTLS } = set;
   if (backendTLS?.insecure === true && backendTLS.root !== undefined)
     lint(report, [...path, "backendTLS", "root"], "unused-root");
@@ -106,6 +109,19 @@ function adviseOnAlternatives(set: PolicySet, path: Path, report: Report): void 
   }
 }
 
+/** Over plain HTTP, and not to this machine. */
+function isUnencrypted(uri: string): boolean {
+  const { protocol, hostname } = new URL(uri);
+  return protocol === "http:" && !/^(?:localhost|.*\.localhost|127\..*|\[::1\])$/.test(hostname);
+}
+
+/** About the login of a listener, which protects all its pages. */
+export function adviseOnLogout(set: PolicySet, path: Path, report: Report): void {
+  for (const { redirectURI, logout } of loginsIn(set))
+    if (logout?.redirectURI !== undefined && new URL(logout.redirectURI).host === new URL(redirectURI).host)
+      lint(report, path, "protected-logout-page", new URL(logout.redirectURI).pathname, undefined);
+}
+
 /** Expressions for values that services are sent by default. */
 const SENT = {
   grpc: /^(request\.(method|path|pathAndQuery|uri|host|scheme|headers\[["'][^"']+["']\])|source\.(address|spiffeId))$/,
@@ -143,9 +159,9 @@ function reads(part: unknown, variable: string, cel: CelEnvironment): boolean {
   }
 }
 
-/** About the routes of a listener or group, those of connections after those of HTTP; each is reported at its origin. */
+/** About the routes of a listener, or of a group, which has no policies; those of connections after those of HTTP; each is reported at its origin. */
 export function adviseOnRoutes(
-  owner: Pick<Listener, "hostname" | "routes" | "tcpRoutes" | "policies">,
+  owner: Pick<Listener, "hostname" | "routes" | "tcpRoutes"> & Partial<Pick<Listener, "policies">>,
   report: Report,
 ): void {
   const routes = [...owner.routes, ...owner.tcpRoutes];
