@@ -340,6 +340,7 @@ const REDACTORS: Redactors = {
       "streamIdleTimeout",
       "maxConnectionDuration",
     ),
+  ipAccess: unchanged,
   networkAuthorization: unchanged,
   networkExtAuthz: redactAuthz,
   proxyProtocol: unchanged,

@@ -66,6 +66,10 @@ export const METRICS = {
     "Time from the backend's response head to the end of the response.",
   ),
   downstream_connections_total: counter(CONNECTION_LABELS, "Connections accepted from clients."),
+  downstream_denied_connections_total: counter(
+    ["bind", "policy"],
+    "Connections that were closed because their client may not connect.",
+  ),
   downstream_received_bytes_total: counter(CONNECTION_LABELS, "Bytes received from clients."),
   downstream_sent_bytes_total: counter(CONNECTION_LABELS, "Bytes sent to clients."),
   event_loop_lag_seconds: gauge(["worker"], "How late the event loop of a worker was at the last sample."),

@@ -5,9 +5,12 @@ import { DEFAULT_BUFFERED_BYTES } from "../base/buffered-bytes.ts";
 import type { ListenAddress } from "../base/listen-address.ts";
 import type { Path } from "../base/paths.ts";
 import type { CelEnvironment, Scope } from "../cel/index.ts";
-import type { Listener, ProxyProtocol, Route } from "../ir/ir.ts";
+import type { Frontend, Listener, ProxyProtocol, Route } from "../ir/ir.ts";
 import type { AuthorizationRule } from "../policies/authorization/schema.ts";
+import { PolicyError } from "../policies/contract/policy-error.ts";
 import type { ExtAuthz } from "../policies/ext-authz/schema.ts";
+import { AccessLists, isAllowed } from "../policies/ip-access/access-lists.ts";
+import type { IpAccess } from "../policies/ip-access/schema.ts";
 import { kindsOf } from "../policies/merge.ts";
 import type { PolicyInputs, PolicySet } from "../policies/policy-set.ts";
 import { readCertificate } from "../tls/certificate-list.ts";
@@ -197,6 +200,26 @@ export function adviseOnFrontend(
   adviseOnPeers(used, ["frontendPolicies", proxyProtocol === undefined ? "proxy" : "proxyProtocol"], report);
   if ((http?.forwarded?.trustedProxies?.length ?? 0) > 0)
     lint(report, ["frontendPolicies", "http", "forwarded", "trustedProxies"], "trusted-balancer");
+}
+
+/** About addresses that may connect, and proxies whose clients are taken from their fields. */
+export function adviseOnAccess({ ipAccess, forwarded, proxyProtocol }: Frontend, report: Report): void {
+  const proxies = forwarded?.trustedProxies ?? [];
+  // With PROXY headers, the address is not that of the peer.
+  if (ipAccess === undefined || proxyProtocol !== undefined || proxies.length === 0) return;
+  const lists = listsOf(ipAccess);
+  const excluded = proxies.filter((proxy) => lists && !isAllowed(lists.decide(proxy.split("/", 1)[0] ?? "")));
+  if (excluded.length > 0) lint(report, ["frontendPolicies", "ipAccess"], "excluded-proxy", excluded);
+}
+
+/** Undefined if they have a mistake, which is reported elsewhere. */
+function listsOf(ipAccess: IpAccess): AccessLists | undefined {
+  try {
+    return new AccessLists(ipAccess);
+  } catch (error) {
+    if (!(error instanceof PolicyError)) throw error;
+    return undefined;
+  }
 }
 
 /** About limits of routes that are above `limit`, that of all requests. 0 = unlimited. */

@@ -11,7 +11,13 @@ import type { Backend, Bind, Frontend, Ir, RouteGroup } from "../../ir/ir.ts";
 import { levelOf, type PolicyLevel, recorded } from "../../ir/origins.ts";
 import { mergeLevels, NO_LEVEL, NO_POLICY_SET } from "../../policies/merge.ts";
 import type { LeafCaching } from "../../tls/tls-settings.ts";
-import { adviseOnBodyLimits, adviseOnFrontend, adviseOnRoutes, adviseOnRules } from "../../translation/advice.ts";
+import {
+  adviseOnAccess,
+  adviseOnBodyLimits,
+  adviseOnFrontend,
+  adviseOnRoutes,
+  adviseOnRules,
+} from "../../translation/advice.ts";
 import { CalledTargets } from "../../translation/called-targets.ts";
 import { dumpFrontend, originsOfFrontend, translateCalling, translateFrontend } from "../../translation/frontend.ts";
 import { translatePolicies } from "../../translation/policies.ts";
@@ -112,6 +118,7 @@ export function translate(
   const origins = originsOfFrontend(config.frontendPolicies, written);
   const frontend = translateFrontend(config.frontendPolicies, calling, origins);
   adviseOnFrontend(config.frontendPolicies, report);
+  adviseOnAccess(frontend, report);
   adviseOnFormat(config, report);
   const network = ["frontendPolicies", "networkAuthorization", "rules"];
   adviseOnRules(frontend.networkAuthorization ?? [], "network", network, report, cel);

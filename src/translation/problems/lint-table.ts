@@ -332,6 +332,17 @@ export const LINTS = {
     says: () =>
       "is compared with the TCP peer, here a load balancer with PROXY headers; if it is listed, its clients can set X-Forwarded-For, unless it rewrites HTTP itself",
   }),
+  "excluded-proxy": lint({
+    title: "Trusted proxies may not connect",
+    meaning:
+      "ipAccess of frontendPolicies sees the peers of connections, so it closes those of a proxy in front, with the requests of all its clients.",
+    remedy: {
+      file: "let the proxies pass, and limit their clients by ipAccess of a listener or route",
+      objects: { instead: "lists and trusted proxies may be in different policies, which are not compared" },
+    },
+    says: (proxies: readonly string[]) =>
+      `closes the connections of ${proxies.join(", ")}, which trustedProxies has, with the requests of all their clients`,
+  }),
   "open-proxy-protocol": lint({
     title: "Every peer may send a PROXY header",
     meaning: "Whoever can connect chooses the address of the client in rules, limits and logs.",

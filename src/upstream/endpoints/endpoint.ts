@@ -131,11 +131,16 @@ export class Endpoint {
     shared.add(this.pending);
   }
 
-  /** A call is sent; one of `end`, `fail` and `abandon` follows. False: it is one more than `maxRequests` allows. */
+  /**
+   * A call is sent; one of `end`, `fail` and `abandon` follows. False: there are more than `maxRequests` allows. If threads ask for the last
+   * place at the same time, at most one gets it.
+   */
   begin(): boolean {
     this.total++;
-    const before = this.pending++;
-    return (this.#shared?.add(1) ?? before) < this.maxRequests;
+    this.pending++;
+    this.#shared?.add(1);
+    if (this.maxRequests === Number.POSITIVE_INFINITY) return true;
+    return (this.#shared?.exactCalls ?? this.pending) <= this.maxRequests;
   }
 
   /** As if `begin` had not been called. */

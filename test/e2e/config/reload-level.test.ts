@@ -27,7 +27,7 @@ import { noOpenssl, TestCa } from "../../helpers/certificates.ts";
 import { freePort, freePorts } from "../../helpers/free-ports.ts";
 import { GatewayProcess, type RunningGateway, TestGateway } from "../../helpers/gateway.ts";
 
-const PATIENCE_MS = 30_000;
+const PATIENCE_MS = 60_000;
 const notLinux = process.platform !== "linux" && "needs prlimit";
 
 interface Status {

@@ -27,7 +27,7 @@ print("bound", flush=True)
 while True:
     print(json.dumps(s.recv(4096).decode()), flush=True)
 `;
-const PATIENCE_MS = 20_000;
+const PATIENCE_MS = 60_000;
 
 /** The socket that systemd listens on. */
 class NotifySocket implements Disposable {

@@ -118,11 +118,15 @@ export async function traceOf(
   return events;
 }
 
-/** `requestSnapshot initial request`, `policySelection route`, …: the sequence that the interface describes. */
+/**
+ * `requestSnapshot initial request`, `policySelection route`, …: the sequence that the interface describes. Without progress, which a timer
+ * adds where a request takes longer than a second, as on a slow machine.
+ */
 export function sequence(events: readonly TraceEvent[]): string[] {
-  return events.map(({ message }) => {
-    if ("stage" in message) return `${message.type} ${message.stage}`;
-    return "phase" in message ? `${message.type} ${message.phase}` : message.type;
+  return events.flatMap(({ message }) => {
+    if (message.type === "streamProgress") return [];
+    if ("stage" in message) return [`${message.type} ${message.stage}`];
+    return ["phase" in message ? `${message.type} ${message.phase}` : message.type];
   });
 }
 
