@@ -5,12 +5,19 @@
  */
 import { Resolver } from "node:dns";
 import { isIP } from "node:net";
-import type { SrvRecord } from "./service-records.ts";
 
 /** Milliseconds for an answer. Nothing waits for it. */
 const TIMEOUT = 1000;
 /** For SRV records, for which requests may wait; twice. */
 const SRV_TIMEOUT = 2000;
+
+/** As Node.js has it. */
+export interface SrvRecord {
+  readonly name: string;
+  readonly port: number;
+  readonly priority: number;
+  readonly weight: number;
+}
 
 interface TimedRecord {
   readonly address: string;

@@ -9,8 +9,8 @@ import type { LookupFamily } from "../discovery/dns.ts";
 import type { Address } from "../settings/pool-target.ts";
 import { LookupLanes } from "./lookup-lanes.ts";
 import { type Lookup, restrictedLookup } from "./lookup-rules.ts";
-import { findSrv, recordTtl } from "./records.ts";
-import { ServiceRecords, type SrvRecord } from "./service-records.ts";
+import { findSrv, recordTtl, type SrvRecord } from "./records.ts";
+import { ServiceRecords } from "./service-records.ts";
 
 /**
  * Milliseconds for which a result is used without a new lookup; after that it is renewed in the background. `getaddrinfo` does not

@@ -3,10 +3,11 @@
  * of their priorities. The records come from DNS, the addresses of the hosts that they name from the system like all others, so the rules for
  * names apply to both.
  */
+import type { LookupRules } from "../../net/egress.ts";
 import type { LookupFamily } from "../discovery/dns.ts";
 import { refusalOfName } from "./lookup-rules.ts";
 import { endpointsOf, type NamedAddress } from "./named-addresses.ts";
-import type { KnownName, Resolver } from "./resolver.ts";
+import type { SrvRecord } from "./records.ts";
 
 /** Records of one service that are used, those with the lowest priorities: their hosts are looked up. */
 const MAX_RECORDS = 64;
@@ -19,12 +20,28 @@ const FORGET_MS = 300_000;
 /** Weight of a record with weight 0, which should be chosen hardly ever if there are others. */
 const HARDLY = 0.1;
 
-/** As Node.js has it. */
-export interface SrvRecord {
-  readonly name: string;
-  readonly port: number;
-  readonly priority: number;
-  readonly weight: number;
+/** What it needs of the resolver of the thread. */
+interface Hosts {
+  readonly lookupRules: LookupRules;
+  readonly system: {
+    readonly now: () => number;
+    readonly srv: (name: string, callback: (error: Error | null, records: readonly SrvRecord[]) => void) => void;
+    readonly reaches: (family: number) => boolean;
+  };
+  prefersIpv4(family: LookupFamily | undefined): boolean;
+  resolve(
+    host: string,
+    callback: (addresses: readonly string[], error: string | undefined) => void,
+    family: LookupFamily | undefined,
+  ): void;
+}
+
+/** A service as it was last looked up. */
+interface KnownService {
+  readonly addresses: readonly string[];
+  /** Milliseconds since they were found; null: none has been. */
+  readonly ageMs: number | null;
+  readonly error?: string;
 }
 
 interface LookedUpService {
@@ -42,16 +59,16 @@ interface CachedService extends LookedUpService {
 type Callback = (found: LookedUpService) => void;
 
 export class ServiceRecords {
-  readonly #resolver: Resolver;
+  readonly #resolver: Hosts;
   readonly #ended = new Map<string, CachedService>();
   readonly #waiting = new Map<string, Callback[]>();
 
-  constructor(resolver: Resolver) {
+  constructor(resolver: Hosts) {
     this.#resolver = resolver;
   }
 
   /** The service as it was last looked up, for display. */
-  known(service: string, family: LookupFamily | undefined): KnownName | undefined {
+  known(service: string, family: LookupFamily | undefined): KnownService | undefined {
     const known = this.#ended.get(keyOf(service, family));
     if (known === undefined) return undefined;
     const { servers, error, endedAt } = known;
