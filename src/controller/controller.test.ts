@@ -343,7 +343,7 @@ test("Gateways of two namespaces share proxies: one state, no foreign hosts, and
   const node = {
     id: "shared-1",
     cluster: "GatewayClass/shared",
-    metadata: { NAMESPACE: "infra", GATEWAY_CLASS: "shared" },
+    metadata: { NAMESPACE: "infra", GATEWAY_CLASS: "shared", POD_NAME: "shared-1" },
   };
   using stranger = new XdsPeer({ address, ...account("stranger", "team-a:web") }, node);
   assert.match(
@@ -367,6 +367,16 @@ test("Gateways of two namespaces share proxies: one state, no foreign hosts, and
   assert.deepEqual(server.get("Gateway", "team-b/web")?.status?.addresses, [{ type: "IPAddress", value: "10.0.0.9" }]);
   const listeners = () => [...proxy.known[RESOURCE_TYPE].keys()].filter((name) => name.startsWith("listener/")).sort();
   assert.deepEqual(listeners(), ["listener/team-a/web.http", "listener/team-b/web.http"]);
+
+  // What a proxy says may be about the other's objects.
+  member("team-b", "c.example.com", 2);
+  const rejected = await proxy.batch();
+  proxy.answer(rejected, "port 8080 is taken");
+  const text = "Shared proxy shared-1 rejected its configuration; its log says why";
+  for (const team of ["team-a", "team-b"])
+    await until(() => condition(team, "Programmed")?.message === text, `the rejection at ${team}`);
+  proxy.answer(rejected);
+  await until(() => condition("team-a", "Programmed")?.status === "True", "the end of the rejection");
 
   // A host below that of another Gateway.
   member("team-b", "shop.a.example.com", 2);

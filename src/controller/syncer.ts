@@ -187,10 +187,10 @@ export class Syncer implements Sink {
   #publish(fleet: string, gateways: readonly string[]): void {
     const parts = gateways.flatMap((key) => this.#translations.get(key)?.state ?? []);
     const before = this.#published.get(fleet);
-    if (before !== undefined && isSame(before.parts, parts) && isSame(before.gateways, gateways)) return;
+    if (before !== undefined && isSame(before.parts, parts)) return;
     const [only, ...others] = parts;
     const state = only !== undefined && others.length === 0 ? only : mergeStates(parts);
-    this.#published.set(fleet, { state, gateways, parts });
+    this.#published.set(fleet, { state, parts });
     this.#options.publish(fleet, state, gateways);
   }
 
@@ -213,9 +213,7 @@ export class Syncer implements Sink {
 /** The state of a fleet. */
 interface Publication {
   readonly state: GatewayState;
-  /** Keys of the Gateways in it. */
-  readonly gateways: readonly string[];
-  /** The states of these Gateways. */
+  /** Those of its Gateways, each of which is another object. */
   readonly parts: readonly GatewayState[];
 }
 

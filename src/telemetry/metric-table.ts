@@ -55,6 +55,9 @@ export const METRICS = {
     ["limit"],
     "Requests that a concurrency limit counted together because it had no room for their keys.",
   ),
+  oidc_logins_total: counter(["issuer", "outcome"], "Logins by `oidc`: begun, completed, or why they failed."),
+  oidc_refreshes_total: counter(["issuer", "outcome"], "Refreshes of the tokens of sessions of `oidc`."),
+  oidc_logouts_total: counter(["issuer", "by", "outcome"], "Logouts of sessions of `oidc`, by users or the provider."),
   grpc_calls_total: counter(["backend", "route", "grpc_status"], "gRPC calls that ended, by their status."),
   policy_shadow_total: counter(
     ["policy", "decision", "gateway", "listener", "route"],

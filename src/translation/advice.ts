@@ -13,11 +13,12 @@ import { AccessLists, isAllowed } from "../policies/ip-access/access-lists.ts";
 import type { IpAccess } from "../policies/ip-access/schema.ts";
 import { kindsOf } from "../policies/merge.ts";
 import type { PolicyInputs, PolicySet } from "../policies/policy-set.ts";
+import { loginsIn } from "../policies/satisfy/logins.ts";
 import { readCertificate } from "../tls/certificate-list.ts";
 import { altNames } from "../tls/client-certificate.ts";
 import type { TlsServer } from "../tls/tls-settings.ts";
-import type { Service } from "../upstream/discovery/discovery.ts";
-import { type Locality, prefersNear } from "../upstream/discovery/locality.ts";
+import type { Service, Workload } from "../upstream/discovery/discovery.ts";
+import { type Locality, localityBuckets, prefersNear, whyBehind } from "../upstream/discovery/locality.ts";
 import { lintedRoute, meet } from "./linted-route.ts";
 import { writtenConditions } from "./problems/known-fields.ts";
 import { lint, problemOf } from "./problems/lint.ts";
@@ -56,6 +57,8 @@ export function adviseOnPolicies(
       lint(report, [...path, kind], "lenient-authentication", mode);
   }
   adviseOnAlternatives(set, path, report);
+  for (const { redirectURI } of loginsIn(set))
+    if (isUnencrypted(redirectURI)) lint(report, path, "unencrypted-login", redirectURI);
   const { backendTLS } = set;
   if (backendTLS?.insecure === true && backendTLS.root !== undefined)
     lint(report, [...path, "backendTLS", "root"], "unused-root");
@@ -72,16 +75,20 @@ export function adviseOnPolicies(
   }
 }
 
-/** About a service or pool at `path` that prefers near endpoints. `own`: where this process runs. */
+/** About a service or pool at `path` that prefers near endpoints. `workloads`: all of the service. `own`: where this process runs. */
 export function adviseOnLocality(
   service: Pick<Service, "loadBalancer">,
+  workloads: readonly Workload[],
   own: Locality,
   path: Path,
   report: Report,
 ): void {
   const [first] = service.loadBalancer?.routingPreferences ?? [];
-  if (first === undefined || !prefersNear(service) || own[first] !== undefined) return;
-  lint(report, path, "unknown-locality", first, service.loadBalancer?.mode === "Strict");
+  if (first === undefined || !prefersNear(service)) return;
+  const isStrict = service.loadBalancer?.mode === "Strict";
+  if (own[first] === undefined) lint(report, path, "unknown-locality", first, isStrict);
+  else if (isStrict && workloads.length > 0 && localityBuckets(service, workloads, own).flat().length === 0)
+    lint(report, path, "no-near-endpoint", whyBehind(service, workloads[0] as Workload, own));
 }
 
 /** About the alternatives of `satisfy`. */
@@ -100,6 +107,19 @@ function adviseOnAlternatives(set: PolicySet, path: Path, report: Report): void 
       if (own !== undefined && before !== undefined && isDeepStrictEqual(own, before))
         lint(report, [...path, "satisfy", "any", i, kind], "taken-credential", kind);
   }
+}
+
+/** Over plain HTTP, and not to this machine. */
+function isUnencrypted(uri: string): boolean {
+  const { protocol, hostname } = new URL(uri);
+  return protocol === "http:" && !/^(?:localhost|.*\.localhost|127\..*|\[::1\])$/.test(hostname);
+}
+
+/** About the login of a listener, which protects all its pages. */
+export function adviseOnLogout(set: PolicySet, path: Path, report: Report): void {
+  for (const { redirectURI, logout } of loginsIn(set))
+    if (logout?.redirectURI !== undefined && new URL(logout.redirectURI).host === new URL(redirectURI).host)
+      lint(report, path, "protected-logout-page", new URL(logout.redirectURI).pathname, undefined);
 }
 
 /** Expressions for values that services are sent by default. */
@@ -139,9 +159,9 @@ function reads(part: unknown, variable: string, cel: CelEnvironment): boolean {
   }
 }
 
-/** About the routes of a listener or group, those of connections after those of HTTP; each is reported at its origin. */
+/** About the routes of a listener, or of a group, which has no policies; those of connections after those of HTTP; each is reported at its origin. */
 export function adviseOnRoutes(
-  owner: Pick<Listener, "hostname" | "routes" | "tcpRoutes" | "policies">,
+  owner: Pick<Listener, "hostname" | "routes" | "tcpRoutes"> & Partial<Pick<Listener, "policies">>,
   report: Report,
 ): void {
   const routes = [...owner.routes, ...owner.tcpRoutes];

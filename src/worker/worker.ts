@@ -200,6 +200,7 @@ function main(port: NonNullable<typeof parentPort>, options: WorkerOptions): voi
       fetch: fetchThrough(resolver),
       oidcCookieKey: options.oidcCookieKey,
       oidcSessions: new SharedSessions(options.oidcSessions),
+      oidcCounters: metrics,
       sessionKey: options.sessionKey,
     },
     env: options.env,

@@ -164,6 +164,7 @@ export class TestPlane {
         requestCounts: new RequestCounts(undefined, 0, this.metrics),
         fetch: fetchThrough(resolver),
         oidcCookieKey: options.oidcCookieKey,
+        oidcCounters: this.metrics,
         oidcSessions: new SharedSessions(),
         sessionKey: new Uint8Array(32),
       },

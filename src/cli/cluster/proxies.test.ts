@@ -91,4 +91,14 @@ test("a Gateway that shares proxies is reached at those of its class, in the nam
   server.set({ ...gatewayClass, spec: { ...spec, parametersRef } } as never);
   await ask();
   assert.equal(asked, 1);
+  // Of its own from before, about to end.
+  const metadata = {
+    name: "web-1",
+    namespace: "shop",
+    labels: ofGateway("web"),
+    deletionTimestamp: "2026-01-01T00:00:00Z",
+  };
+  server.set({ apiVersion: "v1", kind: "Pod", metadata, status: { phase: "Running" } } as never);
+  await ask();
+  assert.equal(asked, 2);
 });

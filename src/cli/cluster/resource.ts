@@ -120,11 +120,11 @@ export async function podsOf(client: KubeClient, resource: Resource, signal: Abo
   // An object that is read alone is complete, with its namespace.
   if (type === "pod") return [object as unknown as Pod];
   const pods = await podsWith(client, namespace, selectorOf(type, name, object), signal);
+  // After a move to shared proxies, those of its own finish their requests for a while.
+  if (pods.some(({ metadata }) => metadata.deletionTimestamp === undefined)) return pods;
+  const shared = type === "gateway" ? await sharedPods(client, object as unknown as Gateway, signal) : [];
+  if (shared.length > 0) return shared;
   if (pods.length > 0) return pods;
-  if (type === "gateway") {
-    const shared = await sharedPods(client, object as unknown as Gateway, signal);
-    if (shared.length > 0) return shared;
-  }
   const { why, hint } = type === "gateway" ? whyNoPods(object as unknown as Gateway) : { hint: undefined };
   throw noPods(resource, why, hint);
 }

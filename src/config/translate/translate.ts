@@ -9,7 +9,7 @@ import type { CelEnvironment } from "../../cel/index.ts";
 import { hasPort } from "../../ir/bind-addresses.ts";
 import type { Backend, Bind, Frontend, Ir, RouteGroup } from "../../ir/ir.ts";
 import { levelOf, type PolicyLevel, recorded } from "../../ir/origins.ts";
-import { mergeLevels, NO_LEVEL, NO_POLICY_SET } from "../../policies/merge.ts";
+import { mergeLevels, NO_LEVEL } from "../../policies/merge.ts";
 import type { LeafCaching } from "../../tls/tls-settings.ts";
 import {
   adviseOnAccess,
@@ -190,7 +190,7 @@ function translateRouteGroups(config: ConfigFile, context: Context): RouteGroup[
     const owner = { key: `group/${group.name}`, targeted: { route: NO_LEVEL, backend: NO_LEVEL } };
     const routes = group.routes.map((route, j) => translateRoute(route, j, owner, [...path, "routes", j], context));
     reportDuplicates("route", routes, report);
-    adviseOnRoutes({ hostname: "", routes, tcpRoutes: [], policies: NO_POLICY_SET }, report);
+    adviseOnRoutes({ hostname: "", routes, tcpRoutes: [] }, report);
     return { name: group.name, origin: { path }, routes };
   });
   for (const cycle of findCycles(groups)) {

@@ -7,6 +7,7 @@ import { fieldsOf } from "../../base/fields.ts";
 import { parseLogFilter } from "../../base/log-filter.ts";
 import { parsedBy } from "../../policies/schema/checks.ts";
 import type { Report } from "../../translation/problems/problem.ts";
+import { frontendHttp, frontendTcp, proxyProtocol } from "../../translation/schema/frontend.ts";
 import { settings } from "../../translation/schema/settings.ts";
 import { type Parsed, parseAt, problemText } from "./parse-spec.ts";
 
@@ -61,6 +62,14 @@ const mergeGateways = z
       })
       .prefault({})
       .describe("Whose Gateways may share the proxies."),
+    frontend: z
+      .strictObject({
+        http: frontendHttp.optional().describe("Limits and timeouts of client connections."),
+        tcp: frontendTcp.optional().describe("Socket options of client connections."),
+        proxyProtocol: proxyProtocol.optional(),
+      })
+      .optional()
+      .describe("Settings of client connections, for all ports. Policies of single Gateways cannot change them."),
   })
   .describe(
     "The Gateways of the class that refers to these parameters share one set of proxies, which run in the namespace of the parameters. In the parameters of a single Gateway it is an error.",
@@ -143,7 +152,7 @@ export const parametersSpec = z
   .describe("How the proxies of Gateways are deployed.");
 
 export type Parameters = z.output<typeof parametersSpec>;
-type MergeGateways = z.output<typeof mergeGateways>;
+export type MergeGateways = z.output<typeof mergeGateways>;
 
 /**
  * `mergeGateways` of a spec of which other fields may be invalid: these stop a deployment, but must not take Gateways apart. Undefined: not

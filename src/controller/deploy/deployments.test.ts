@@ -100,7 +100,7 @@ test("shared proxies stay until all Gateways have ready ones of their own, and g
 });
 
 test("nothing moves while the class or its parameters are missing, or while other parameters are invalid", () => {
-  const { graph, gatewayClass, parameters, shared, actions, fleets } = merging();
+  const { graph, gatewayClass, parameters, own, shared, actions, fleets } = merging();
   gatewayClass(CLASS);
   shared(true);
   for (const namespace of ["a", "b"]) graph.delete("Pod", `${namespace}/web-1`);
@@ -109,6 +109,7 @@ test("nothing moves while the class or its parameters are missing, or while othe
   assert.deepEqual(actions(), ["remove a/web", "remove b/web", "keep GatewayClass/tracegate"]);
   assert.deepEqual(fleets("a"), ["GatewayClass/tracegate"], "changes of routes still arrive");
   graph.delete("TracegateParameters", "edge/shared");
+  for (const namespace of ["a", "b"]) own(namespace);
   assert.deepEqual(actions(), kept);
   graph.delete("GatewayClass", "tracegate");
   assert.deepEqual(actions(), kept);

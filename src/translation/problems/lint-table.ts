@@ -121,6 +121,31 @@ export const LINTS = {
     says: (mode: string) =>
       `lets requests ${mode === "permissive" ? "with wrong credentials or none" : "without credentials"} pass, because mode is ${mode}`,
   }),
+  "unserved-login-path": lint({
+    title: "A path of the login belongs to another route",
+    meaning:
+      "Callbacks and logouts of `oidc` arrive at paths of the gateway. A route without the same policy gets one of them, so that no login or logout is completed. Only matches by path are compared, within one listener.",
+    remedy: {
+      file: "add a match for that path to this route, or attach oidc to the listener",
+      objects: "add a match for that path to this route, or attach the policy to the Gateway",
+    },
+    says: (path: string, other: string) => `its login needs ${path}, which goes to ${other}`,
+  }),
+  "protected-logout-page": lint({
+    title: "The page after a logout requires a login",
+    meaning:
+      "`logout.redirectURI` leads to a page that `oidc` protects, so that the browser is sent to the login again, where many providers log the user in at once.",
+    remedy: everywhere("use a page without oidc, or leave out logout.redirectURI"),
+    says: (path: string, other: string | undefined) =>
+      `after a logout the browser gets ${path}, which ${other === undefined ? "this policy protects" : `${other} protects`} by a login`,
+  }),
+  "unencrypted-login": lint({
+    title: "Logins go over plain HTTP",
+    meaning:
+      "`redirectURI` begins with `http:`, so the code of the login and the cookie of the session can be read and copied on the way.",
+    remedy: everywhere("serve the site by HTTPS, and write redirectURI with https:"),
+    says: (uri: string) => `sends the cookie of the session unencrypted, because redirectURI is ${uri}`,
+  }),
   "single-alternative": lint({
     title: "There is one alternative",
     meaning: "`satisfy` requires one of several credentials. With one alternative, that is what its policy does alone.",
@@ -265,6 +290,16 @@ export const LINTS = {
     },
     says: (preference: Preference, isStrict: boolean) =>
       `no endpoint is near, because the ${preference} of this gateway is not set: ${isStrict ? "none takes requests" : "all get requests alike"}`,
+  }),
+  "no-near-endpoint": lint({
+    title: "No endpoint is where the gateway is",
+    meaning:
+      "With the mode `Strict`, only endpoints with all preferences in common with the gateway get requests, and there is none.",
+    remedy: {
+      file: "use the mode Failover, or correct the locality of the endpoints or of the gateway (config.locality, LOCALITY)",
+      objects: { instead: "`trafficDistribution` only prefers" },
+    },
+    says: (first: string) => `every request gets 503, because no endpoint is near; of the first one, ${first}`,
   }),
   "lone-retry": lint({
     title: "A retry goes to the endpoint that failed",

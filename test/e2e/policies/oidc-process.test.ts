@@ -62,6 +62,8 @@ test("a gateway with two threads discovers its provider, and shows no secrets", 
   );
   assert.match(trace, /"scope":\["oidc"\]/);
 
+  const series = `issuer="${provider.issuer}",outcome="completed"`;
+  assert.ok((await gateway.metricsText()).includes(`tracegate_oidc_logins_total{${series}} 2`));
   const dump = await (await fetch(`${gateway.url("admin")}/config_dump`)).text();
   assert.match(dump, /"clientSecret":\s*"<redacted>"/);
   const [, session = ""] = [...browser.cookies(url)].find(([name]) => name.startsWith("tracegate_oidc_s_")) ?? [];

@@ -7,7 +7,7 @@ import { keyOfObject } from "../../../kube/keys.ts";
 import { type Gateway, type NamespacesFrom, type Pod, TRACEGATE_GROUP } from "../../../kube/objects.ts";
 import { classOfFleet, fleetOfClass } from "../../../xds/resources.ts";
 import { deploymentName, GATEWAY_NAME, OWNING_CLASS } from "../../base/manifest.ts";
-import { parseMergeGateways } from "../../crd/parameters.ts";
+import { type MergeGateways, parseMergeGateways } from "../../crd/parameters.ts";
 import { defineIndex, defineQuery, type Graph, type Read } from "../../graph/graph.ts";
 import { controllerName, ourClass } from "./gateway-class.ts";
 import type { Problem } from "./model.ts";
@@ -40,16 +40,16 @@ export const sharedFleet = defineQuery<Fleet | undefined>("sharedFleet", (read, 
 });
 
 /** The TracegateParameters by which a class of ours merges its Gateways. Key: name of the class. */
-const mergingParameters = defineQuery<MergingParameters | undefined>("mergingParameters", (read, name) => {
+export const mergingParameters = defineQuery<MergingParameters | undefined>("mergingParameters", (read, name) => {
   const { controllerName: controller, parametersRef } = read.get("GatewayClass", name)?.spec ?? {};
   if (controller !== controllerName(read) || parametersRef?.namespace === undefined) return undefined;
   if (parametersRef.group !== TRACEGATE_GROUP || parametersRef.kind !== "TracegateParameters") return undefined;
   const key = objectKey(parametersRef);
   const merge = parseMergeGateways(read.get("TracegateParameters", key)?.spec);
-  return merge && { key, namespaces: merge.namespaces as NamespacesFrom };
+  return merge && { ...merge, key, namespaces: merge.namespaces as NamespacesFrom };
 });
 
-interface MergingParameters {
+interface MergingParameters extends Pick<MergeGateways, "frontend"> {
   /** `<namespace>/<name>` */
   readonly key: string;
   /** Whose Gateways may share the proxies. */

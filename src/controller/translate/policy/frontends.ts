@@ -2,9 +2,10 @@
 import { nameOfKey } from "../../../base/object-key.ts";
 import type { Frontend, FrontendOrigins } from "../../../ir/ir.ts";
 import { type ObjectRef, refKey } from "../../../kube/keys.ts";
-import { translateCalling, translateFrontend } from "../../../translation/frontend.ts";
+import { originsOfFrontend, translateCalling, translateFrontend } from "../../../translation/frontend.ts";
 import type { FrontendInput } from "../../../translation/schema/frontend.ts";
 import { defineQuery, type Pair, type Read } from "../../graph/graph.ts";
+import { mergingParameters } from "../model/fleets.ts";
 import type { Problem } from "../model/model.ts";
 import { callContext } from "./calls.ts";
 import { policyModel } from "./model.ts";
@@ -58,12 +59,20 @@ export const sharedPortProblem = defineQuery<Problem | undefined, Pair>(
       if (field !== undefined)
         return {
           reason: "SharedPort",
-          message: `TracegatePolicy ${key} sets frontend.${field} for port ${port}, which Gateways of class ${spec?.gatewayClassName} share; remove it, or choose a class whose Gateways have their own proxies`,
+          message: `TracegatePolicy ${key} sets frontend.${field} for port ${port}, which Gateways of class ${spec?.gatewayClassName} share; remove it; mergeGateways.frontend in the parameters of the class decides for all of them`,
         };
     }
     return undefined;
   },
 );
+
+/** The settings of the ports that the Gateways of a class share. Key: name of the class. */
+export const sharedFrontend = defineQuery<Frontend>("sharedFrontend", (read, gatewayClass) => {
+  const { key = "", frontend = {} } = read.query(mergingParameters, gatewayClass) ?? {};
+  const object = { kind: "TracegateParameters", ...nameOfKey(key) };
+  const origins = originsOfFrontend(frontend, { object, path: ["spec", "mergeGateways", "frontend"] });
+  return translateFrontend(frontend, {}, origins);
+});
 
 /** Fields, and where they were written. */
 interface Fields {
