@@ -60,7 +60,7 @@ export function translateBackendTarget(input: PoolOrTarget, key: string, path: P
     context.report([...path, "dns"], { message: "no endpoint is a name; leave it out" });
   const balancing = balancingOf(loadBalancer, workloads);
   const service = { name: input.name ?? hostname, namespace: "", hostname, vips: [], ports: {}, ...balancing };
-  adviseOnLocality(service, context.locality, path, context.report);
+  adviseOnLocality(service, workloads, context.locality, path, context.report);
   context.pools.push({ service, workloads });
   return { type: "pool", key };
 }

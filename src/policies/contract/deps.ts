@@ -43,8 +43,11 @@ export interface ThreadEnvironment {
   readonly answers?: CalloutAnswers | undefined;
   /** Takes the place of the test of header fields that are not known; only in rehearsals. */
   readonly assumedFields?: AssumeFields | undefined;
-  /** Whether a condition on the client's address is met; undefined: the address is known. Only in rehearsals. */
-  readonly assumedAddress?: ((condition: string) => boolean | undefined) | undefined;
+  /**
+   * Whether a condition on the client's address is met; undefined: the address is known. `reported`: a trusted proxy has said who the client
+   * is. Only in rehearsals.
+   */
+  readonly assumedAddress?: ((condition: string, reported: boolean) => boolean | undefined) | undefined;
   /** What a policy is bound to instead of `deps`; only in rehearsals. `key`: its key in the set. `config`: with its secrets. */
   readonly rehearsed?: ((deps: PolicyDeps, key: string, config: object) => PolicyDeps) | undefined;
 }

@@ -40,8 +40,8 @@ function lengthOf(side: string, list: IpAccess["allow"]): Readonly<Record<string
 export function prepareIpAccess(config: IpAccess): (deps: PolicyDeps) => Authenticator {
   const lists = new AccessLists(config);
   return ({ assumedAddress }) => ({
-    verify({ clientAddress }, trace) {
-      const allowed = assumedAddress?.(lists.condition);
+    verify({ clientAddress, clientIsReported }, trace) {
+      const allowed = assumedAddress?.(lists.condition, clientIsReported);
       const decision: AccessDecision =
         allowed === undefined ? lists.decide(clientAddress) : { code: "assumed", allowed };
       if (!isAllowed(decision)) throw decisions.reject(trace, decision, "TG_AUTHORIZATION");

@@ -23,7 +23,7 @@ export function addressRefusal(
 ): Refusal | undefined {
   const { access } = listener ?? bind;
   if (access === undefined) return undefined;
-  const allowed = services.policies.assumedAddress?.(access.condition);
+  const allowed = services.policies.assumedAddress?.(access.condition, false);
   const decision = allowed === undefined ? access.decide(address) : ({ code: "assumed", allowed } as const);
   if (isAllowed(decision)) return undefined;
   const origin =
