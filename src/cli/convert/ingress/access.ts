@@ -15,6 +15,7 @@ export function accessOf(annotations: Annotations, namespace: string, paths: num
   const policies: Record<string, unknown> = {};
   const parts = [basicAuth(annotations, namespace), extAuthz(annotations), ipAccess(annotations)];
   for (const each of parts) if (typeof each === "object") Object.assign(policies, each);
+  if (annotations.get("satisfy") === "any") satisfyAny(policies, annotations);
   const limits = rateLimits(annotations, paths);
   if (limits.length > 0) policies.localRateLimit = limits;
   const size = annotations.get("proxy-body-size");
@@ -23,6 +24,23 @@ export function accessOf(annotations: Annotations, namespace: string, paths: num
 }
 
 type Part = Json | string | undefined;
+
+/** An address of the list or a password. Where that cannot be said, both are needed. */
+function satisfyAny(policies: Record<string, unknown>, annotations: Annotations): void {
+  const { basicAuth, ipAccess, extAuthz, ...others } = policies;
+  if (ipAccess === undefined || (basicAuth === undefined && extAuthz === undefined)) return;
+  if (extAuthz !== undefined || (ipAccess as Json).allow === undefined) {
+    annotations.find(
+      "error",
+      "satisfy",
+      "satisfy: any is left out: requests need both",
+      "write traffic.satisfy, or traffic.authorization with both conditions",
+    );
+    return;
+  }
+  for (const kind of Object.keys(policies)) delete policies[kind];
+  Object.assign(policies, { satisfy: { any: [{ ipAccess }, { basicAuth }] }, ...others });
+}
 
 function basicAuth(annotations: Annotations, namespace: string): Part {
   const type = annotations.get("auth-type");

@@ -20,7 +20,7 @@ const READ = new Set([
   ...["session-cookie-max-age", "session-cookie-expires", "upstream-hash-by", "upstream-vhost"],
   ...["x-forwarded-prefix", "configuration-snippet", "server-snippet", "canary", "canary-weight"],
   ...["canary-weight-total", "canary-by-header", "canary-by-header-value", "canary-by-header-pattern"],
-  "canary-by-cookie",
+  ...["canary-by-cookie", "satisfy"],
 ]);
 
 const OWN = "the gateway does this itself";
