@@ -15,7 +15,7 @@ const FOLDER = "examples/conf.d";
 /** Every marked configuration, with the place of its first line. */
 function configurations(files: readonly string[]): { where: string; text: string }[] {
   const examples = files
-    .filter((path) => /^examples\/(?!cases\/|conf\.d\/).*\.ya?ml$/.test(path))
+    .filter((path) => /^examples\/(?!cases\/|conf\.d\/|kubernetes\/).*\.ya?ml$/.test(path))
     .map((path) => ({ where: path, text: readText(path) }))
     .concat({ where: FOLDER, text: "" });
   const blocks = files

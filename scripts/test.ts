@@ -16,8 +16,8 @@ import { appRoot } from "../src/base/app-root.ts";
 import { writeBatches } from "./lib/test-batches.ts";
 
 const PATTERNS = ["src/**/*.test.ts", "scripts/**/*.test.ts", "test/**/*.test.ts", "ui/**/*.test.ts"];
-/** Processes at once: more than there are cores, because tests wait for a third of their time. */
-const CONCURRENCY = availableParallelism() + 1;
+/** Processes at once: more than there are cores, because tests wait for half of their time. */
+const CONCURRENCY = availableParallelism() + 2;
 /** Milliseconds for one test; what a test waits for is bounded well below. */
 const TEST_LIMIT = 120_000;
 /** Milliseconds for one file. The longest takes a tenth of it on two cores. */

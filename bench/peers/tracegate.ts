@@ -25,6 +25,8 @@ export interface TracegateOptions {
   readonly recorder?: boolean;
   /** src/main.ts of the checkout to run; default: the bench's own. */
   readonly main?: string;
+  /** Further environment variables. */
+  readonly env?: Readonly<Record<string, string>>;
   /** A launcher to start instead, with the options that it gives Node.js. */
   readonly program?: string;
 }
@@ -81,7 +83,7 @@ export async function startTracegate(bench: Bench, options: TracegateOptions): P
   const preloaded = join(dirname(main), "base/compile-cache.ts");
   const command = program === undefined ? [NODE, ...nodeFlags(), "--require", preloaded, main] : [program];
   const child = new Child("tracegate", [...command, "-f", file], {
-    env: NODE_FIRST,
+    env: { ...NODE_FIRST, ...options.env },
     ...(options.cpus === undefined ? {} : { cpus: options.cpus }),
     stdout: options.logFile === undefined ? "ignore" : { file: options.logFile },
     folder: bench.folder,

@@ -17,6 +17,7 @@ import { recorder } from "./recorder.ts";
 import { reload } from "./reload.ts";
 import { routes } from "./routes.ts";
 import { secured } from "./secured.ts";
+import { sessions } from "./sessions.ts";
 import { shadow } from "./shadow.ts";
 import { start } from "./start.ts";
 import { tcp } from "./tcp.ts";
@@ -46,6 +47,7 @@ export const ROWS: readonly Row[] = [
   memory,
   secured,
   policies,
+  sessions,
   shadow,
   impact,
   webView,

@@ -13,6 +13,8 @@ const PLAIN = "plain";
 const POLICIES: Readonly<Record<string, string>> = {
   authorization: '{ authorization: { rules: [{ deny: request.path == "/x" }, { allow: request.method == "GET" }] } }',
   apiKey: "{ apiKey: { mode: strict, keys: [{ key: bench-key-of-a-usual-length }] } }",
+  satisfy:
+    "{ satisfy: { any: [{ basicAuth: { htpasswd: 'a:{SHA}W6ph5Mm5Pz8GgiULbPgzG37mj9g=' } }, { apiKey: { keys: [{ key: bench-key-of-a-usual-length }] } }] } }",
   cors: '{ cors: { allowOrigins: ["https://app.example"], allowMethods: [GET], allowHeaders: [x-a] } }',
   csrf: "{ csrf: { additionalOrigins: [] } }",
   localRateLimit: "{ localRateLimit: [{ maxTokens: 100000000, tokensPerFill: 100000000, fillInterval: 1s }] }",

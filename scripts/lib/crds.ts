@@ -289,6 +289,10 @@ function parametersSchema(): Structural {
         rule: "!has(self.shutdown) || (has(self.shutdown.min) ? self.shutdown.min : 10) <= (has(self.shutdown.max) ? self.shutdown.max : 60)",
         message: "shutdown.min must not be greater than shutdown.max",
       },
+      {
+        rule: "!has(self.mergeGateways) || !has(self.mergeGateways.namespaces) || has(self.mergeGateways.namespaces.selector) == (has(self.mergeGateways.namespaces.from) && self.mergeGateways.namespaces.from == 'Selector')",
+        message: "selector and from: Selector belong together",
+      },
     ],
   };
 }

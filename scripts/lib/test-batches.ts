@@ -3,7 +3,7 @@ import { join, resolve } from "node:path";
 import { appRoot } from "../../src/base/app-root.ts";
 
 /** Files in a process. With more, little would be saved, and cores would be without work at the end of a run. */
-const BATCH = 24;
+const BATCH = 32;
 
 /** Files that need a process of their own, and why. */
 const ALONE: ReadonlyMap<string, string> = new Map([

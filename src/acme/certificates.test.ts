@@ -18,7 +18,7 @@ import { type Fetch, fetchThrough } from "../upstream/callouts/fetch.ts";
 import { Resolver } from "../upstream/resolve/resolver.ts";
 import { Certificates } from "./certificates.ts";
 import { PendingChallenges } from "./challenges.ts";
-import { certificateFile, stateFile } from "./layout.ts";
+import { certificateFile, lockFile, stateFile } from "./layout.ts";
 import type { ManagedCertificate } from "./settings.ts";
 import { type CertificateState, readState } from "./state.ts";
 
@@ -59,10 +59,10 @@ class Scene implements AsyncDisposable {
   }
 
   /** A process with this storage. */
-  process(): Certificates {
+  process(pace = PACE): Certificates {
     const log = new LogOutput(parseLogFilter("info"), "text", (line) => this.lines.push(line)).logger("acme");
     const egress = new Egress({ provenance: "operator", lookupRules: NO_LOOKUP_RULES }, new OwnSockets());
-    const made = new Certificates(fetchThrough(new Resolver("All", egress)), log, PACE);
+    const made = new Certificates(fetchThrough(new Resolver("All", egress)), log, pace);
     this.#opened.push(made);
     return made;
   }
@@ -208,6 +208,36 @@ test("an account is bound to that of a customer; without the key, the error says
   await until(() => steps(process, bound) === "renew" && steps(process, unbound) === "retry", "both outcomes");
   assert.match(process.stepOf(unbound)?.failure?.message ?? "", /set externalAccount/);
   assert.doesNotMatch(scene.lines.join("\n"), /c2VjcmV0LW9m/);
+});
+
+test("a process that has lost its lock during the order, as by being suspended, writes nothing", {
+  skip: noOpenssl,
+}, async () => {
+  await using scene = await Scene.start();
+  const held = Promise.withResolvers<void>();
+  scene.server.faults.hold = held.promise;
+  const certificate = scene.certificate();
+  const process = scene.process();
+  process.follow([certificate]);
+  await until(() => scene.server.orders.length === 1, "the order");
+  writeFileSync(lockFile(certificate.settings, NAME), "another process");
+  held.resolve();
+  await until(() => steps(process, certificate) !== "order", "the end of the order");
+  assert.equal(steps(process, certificate), "wait");
+  assert.throws(() => stored(certificate), /ENOENT/);
+});
+
+test("an account that the server has forgotten is replaced", { skip: noOpenssl }, async () => {
+  await using scene = await Scene.start();
+  const [before, after] = [scene.certificate("a.example"), scene.certificate("b.example")];
+  const process = scene.process({ ...PACE, firstPause: 20 });
+  process.follow([before]);
+  await until(() => steps(process, before) === "renew", "the first certificate");
+  scene.server.forgetAccounts();
+  process.follow([before, after]);
+  await until(() => steps(process, after) === "renew", "the other certificate");
+  assert.equal(scene.server.accounts, 2);
+  assert.match(scene.lines.join("\n"), /no certificate was issued.*accountDoesNotExist/);
 });
 
 test("a reload keeps an order in progress; a process that ends gives it up at once", { skip: noOpenssl }, async () => {

@@ -39,6 +39,23 @@ test("an abort ends a program, and a call whose server does not respond", async 
   server.close();
 });
 
+test("an abort ends what a program has started, and does not wait for it", async () => {
+  const stop = new AbortController();
+  const server = createServer().listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  // The inner process has the outputs of the hook, and tells the server its number.
+  const inner = `setInterval(() => {}, 1000); fetch(${JSON.stringify(url)} + "/" + process.pid)`;
+  const program = `require("node:child_process").spawnSync(process.execPath, ["-e", ${JSON.stringify(inner)}], { stdio: "inherit" })`;
+  const call = assert.rejects(present({ command: [process.execPath, "-e", program] }, stop.signal), /was ended/);
+  const [request] = (await once(server, "request")) as [IncomingMessage];
+  const gone = once(request.socket, "close");
+  stop.abort();
+  await call;
+  await gone;
+  server.close();
+});
+
 test("what a program prints when it fails is in the error, as is the status of a server", async () => {
   const program = 'process.stderr.write("no such zone"); process.exit(3)';
   await assert.rejects(present({ command: [process.execPath, "-e", program] }), /ended with 3: no such zone$/);

@@ -2,8 +2,9 @@
  * Who writes the TXT records of dns-01. Programs and servers are called as the widespread hooks of lego are (`exec` and `httpreq`), so
  * those that exist can be used: `PROGRAM present|cleanup NAME VALUE`, and a POST to `URL/present` and `URL/cleanup`.
  */
-import { execFile } from "node:child_process";
-import { messageOf } from "../base/errors.ts";
+import { spawn } from "node:child_process";
+import { addAbortListener } from "node:events";
+import { codeOf, messageOf } from "../base/errors.ts";
 import type { Fetch } from "../upstream/callouts/fetch.ts";
 import { endedBy } from "./ended-by.ts";
 import type { DnsHook } from "./settings.ts";
@@ -57,15 +58,46 @@ export async function callHook(
 /** Without a shell: nothing in a name or value is interpreted. */
 function run([program = "", ...first]: readonly string[], rest: readonly string[], signal: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
-    const options = { timeout: TIMEOUT_MS, maxBuffer: MAX_OUTPUT, signal };
-    execFile(program, [...first, ...rest], options, (error, _stdout, stderr) => {
-      if (error === null) resolve();
-      else {
-        const how =
-          error.killed === true ? `did not end within ${TIMEOUT_MS / 1000} s` : `ended with ${String(error.code)}`;
-        const said = stderr.trim().slice(0, SHOWN);
-        reject(new Error(`the DNS hook ${program} ${how}${said === "" ? "" : `: ${said}`}`));
-      }
+    const fail = (how: string): void => {
+      const said = printed.trim().slice(0, SHOWN);
+      reject(new Error(`the DNS hook ${program} ${how}${said === "" ? "" : `: ${said}`}`));
+    };
+    let printed = "";
+    // A process group of its own, so that what a script has started ends with it: a `sleep` in it would hold up a shutdown.
+    const child = spawn(program, [...first, ...rest], { detached: true, stdio: ["ignore", "ignore", "pipe"] });
+    child.stderr.setEncoding("utf8").on("data", (text: string) => {
+      if (printed.length < SHOWN) printed += text;
+    });
+    const end = (how: string): void => {
+      settle();
+      if (child.pid !== undefined) killGroup(child.pid);
+      child.stderr.destroy();
+      child.unref();
+      fail(how);
+    };
+    const timer = setTimeout(() => end(`did not end within ${TIMEOUT_MS / 1000} s`), TIMEOUT_MS).unref();
+    const listener = addAbortListener(signal, () => end("was ended, because the order was"));
+    const settle = (): void => {
+      clearTimeout(timer);
+      listener[Symbol.dispose]();
+    };
+    child.once("error", (error) => {
+      settle();
+      fail(`ended with ${codeOf(error)}`);
+    });
+    child.once("close", (code, killedBy) => {
+      settle();
+      if (code === 0) resolve();
+      else fail(`ended with ${code ?? killedBy}`);
     });
   });
+}
+
+function killGroup(leader: number): void {
+  try {
+    process.kill(-leader, "SIGTERM");
+  } catch (error) {
+    // It has ended by itself.
+    if (codeOf(error) !== "ESRCH") throw error;
+  }
 }

@@ -5,6 +5,8 @@ import { ipBytes } from "./ip-address.ts";
 const INTERFACES_MS = 1000;
 
 let interfaces: ReadonlySet<string> = new Set();
+/** 4 and 6, of addresses that other hosts can have routes to. */
+let families: ReadonlySet<number> = new Set();
 /** `performance.now()` ms. */
 let readAt = Number.NEGATIVE_INFINITY;
 
@@ -23,11 +25,19 @@ export function isUnspecified(bytes: Uint8Array): boolean {
   return bytes.length === 4 ? bytes[0] === 0 : bytes.every((byte) => byte === 0);
 }
 
+/** Whether this host has an address of IPv4 or IPv6 besides those of the loopback interface and of the link (RFC 4291 2.5.6). */
+export function hasAddressOf(family: number): boolean {
+  interfaceAddresses();
+  return families.has(family);
+}
+
 function interfaceAddresses(): ReadonlySet<string> {
   const now = performance.now();
   if (now - readAt < INTERFACES_MS) return interfaces;
   readAt = now;
   const found = Object.values(networkInterfaces()).flatMap((each) => each ?? []);
   interfaces = new Set(found.map(({ address }) => ipBytes(address)?.join(".") ?? ""));
+  const routed = found.filter(({ internal, address }) => !internal && !address.startsWith("fe80:"));
+  families = new Set(routed.map(({ family }) => (family === "IPv6" ? 6 : 4)));
   return interfaces;
 }

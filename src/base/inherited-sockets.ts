@@ -15,11 +15,14 @@ export class InheritedSockets {
   readonly takesOver: boolean;
   readonly #left: InheritedSocket[];
   readonly #addresses: ReadonlySet<string>;
+  readonly #ipv6: boolean;
 
-  constructor(sockets: readonly InheritedSocket[] = [], takesOver = false) {
+  /** `ipv6`: whether the system has it. */
+  constructor(sockets: readonly InheritedSocket[] = [], { takesOver = false, ipv6 = true } = {}) {
     this.takesOver = takesOver;
-    this.#left = [...sockets];
-    this.#addresses = new Set(sockets.map(({ address }) => address));
+    this.#ipv6 = ipv6;
+    this.#left = sockets.map(({ fd, address }) => ({ fd, address: this.#opened(address) }));
+    this.#addresses = new Set(this.#left.map(({ address }) => address));
   }
 
   /** Whether the sockets are those of a service manager, which keeps them. */
@@ -29,12 +32,13 @@ export class InheritedSockets {
 
   /** Whether there is, or was at the start, a socket at this address. */
   has(address: string): boolean {
-    return this.#addresses.has(address);
+    return this.#addresses.has(this.#opened(address));
   }
 
   /** A socket at this address that has not been taken yet. */
   take(address: string): number | undefined {
-    const at = this.#left.findIndex((each) => each.address === address);
+    const opened = this.#opened(address);
+    const at = this.#left.findIndex((each) => each.address === opened);
     return at < 0 ? undefined : this.#left.splice(at, 1)[0]?.fd;
   }
 
@@ -45,13 +49,18 @@ export class InheritedSockets {
   divide(addresses: readonly string[], count: number): Readonly<Record<string, readonly number[]>>[] {
     const shares = Array.from({ length: count }, (): Record<string, number[]> => ({}));
     for (const address of new Set(addresses)) {
-      if (this.#addresses.has(address)) for (const share of shares) share[address] = [];
+      if (this.has(address)) for (const share of shares) share[address] = [];
       for (let i = 0, fd = this.take(address); fd !== undefined; i++, fd = this.take(address)) {
         const share = shares[i % count];
         if (share !== undefined) share[address]?.push(fd);
       }
     }
     return shares;
+  }
+
+  /** Where a socket for `address` listens: any address of a system without IPv6 is `0.0.0.0`, for systemd as for the gateway. */
+  #opened(address: string): string {
+    return this.#ipv6 ? address : address.replace(/^\[::\](?=:)/, "0.0.0.0");
   }
 
   /** Closes the sockets that have not been taken: clients would wait on them forever. */

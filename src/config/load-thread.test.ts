@@ -5,11 +5,12 @@ import { NO_RESOURCES } from "../translation/resources/store.ts";
 import { type ConfigSource, loadConfig } from "./load.ts";
 import { loadConfigAside, packLoaded } from "./load-thread.ts";
 
+const ROUTES = 200;
 const route = (i: number): string =>
   `- {name: route-${i}, hostnames: [h${i % 100}.example], matches: [{path: {pathPrefix: /p/${i}}}], backends: [{host: "b:${1 + (i % 65535)}"}]}`;
 /** Padded, because only files of a certain size are loaded in a thread of their own. */
 const large = (tail: string): string =>
-  `# ${" ".repeat(256 * 1024)}\ngateways: {default: {port: 8080}}\nroutes:\n${Array.from({ length: 1000 }, (_, i) => route(i)).join("\n")}\n${tail}`;
+  `# ${" ".repeat(256 * 1024)}\ngateways: {default: {port: 8080}}\nroutes:\n${Array.from({ length: ROUTES }, (_, i) => route(i)).join("\n")}\n${tail}`;
 
 function loadedIr(source: ConfigSource): unknown {
   const loaded = loadConfig(source, {});
@@ -41,14 +42,14 @@ test("while a large configuration is loaded, the caller's thread continues", asy
 test("when a large configuration is loaded again, only changed routes are written as text", async () => {
   const first = await loadConfigAside({ kind: "text", text: large("") }, {});
   assert.ok(first.ok);
-  const changed = { kind: "text", text: large(route(1000)) } as const;
+  const changed = { kind: "text", text: large(route(ROUTES)) } as const;
   const second = await loadConfigAside(changed, {}, NO_RESOURCES, first.configuration);
   assert.ok(second.ok);
   assert.deepEqual(unpackIr(second.configuration), loadedIr(changed));
   const [routes] = second.configuration.routes;
   assert.deepEqual(
     routes?.pieces.map(({ offsets }) => offsets.length - 1),
-    [1000, 1],
+    [ROUTES, 1],
   );
 });
 

@@ -74,7 +74,12 @@ interface LoadContext {
 }
 
 const FIELDS = knownFields(configFile);
-const UNDAMAGED = { original: (path: Path) => path, incomplete: new Set<string>(), damaged: () => false };
+const UNDAMAGED = {
+  original: (path: Path) => path,
+  incomplete: new Set<string>(),
+  damaged: () => false,
+  lost: () => false,
+};
 
 /**
  * Reads, expands, parses, validates and translates a configuration. One run finds all problems of the text: invalid parts are
@@ -109,7 +114,7 @@ function checkAndTranslate(value: object, document: ConfigSet, context: LoadCont
   const { env, resources, reader, cel } = context;
   const checked = check(withoutIgnored(value, FIELDS, document), document, cel);
   if (checked === undefined) return refuse(document.diagnostics, reader, []);
-  const { data, original, incomplete, damaged } = checked;
+  const { data, original, incomplete, damaged, lost } = checked;
   const settings = resolveSettings(data.config, data.adminAddr, env, document);
   if (settings.xds !== undefined) reportTraffic(value, document);
   const advice = new Map<string, () => void>();
@@ -120,7 +125,7 @@ function checkAndTranslate(value: object, document: ConfigSet, context: LoadCont
     const add = (): void => document.report(written, problem, key);
     // A route that is attached to several listeners is advised on once.
     if (problem.advice === true) advice.set(`${formatPath(written)} ${problem.message}`, add);
-    else if (!damaged(written)) add();
+    else if (!damaged(written) && !(found.absent !== undefined && lost(original(found.absent)))) add();
   };
   const input = {
     fileOf: (path: Path) => document.fileOf(original(path)),
@@ -129,6 +134,7 @@ function checkAndTranslate(value: object, document: ConfigSet, context: LoadCont
     servers: ownServers(settings),
     cel,
     leafCaching: settings.leafCaching,
+    locality: settings.locality,
     controlled: settings.xds !== undefined,
     resources,
     reader,

@@ -30,6 +30,7 @@ const OTHER = {
   expressions: { perRequest: "2ms", routeShare: 0.5 },
   overload: { maxEventLoopLag: "7s", heapShare: 0.7, memoryShare: 0.7, memoryLimit: 70_000_000 },
   recorder: { clientAddress: true, off: true, recent: 1_048_576, kept: 1_048_576, samples: 0 },
+  locality: { region: "r", zone: "z", subzone: "s" },
   clusterId: "c",
   network: "n",
   sensitiveHeaders: ["x-secret"],

@@ -10,8 +10,8 @@ import type { AccessFormat, LogFileSettings, LoggedReasons } from "../telemetry/
 import type { LeafCaching } from "../tls/tls-settings.ts";
 import { network } from "../translation/schema/scalars.ts";
 import { type SettingsInput, WORKER_THREADS } from "../translation/schema/settings.ts";
+import type { LookupFamily } from "../upstream/discovery/dns.ts";
 import { type Locality, ownLocality } from "../upstream/discovery/locality.ts";
-import type { LookupFamily } from "../upstream/resolve/resolver.ts";
 import { FREE_PORTS } from "./free-ports.ts";
 import type { ConfigSet } from "./parse/config-set.ts";
 import { countThreads } from "./worker-threads.ts";
@@ -105,7 +105,10 @@ export interface XdsSettings {
   /** Path of the ServiceAccount token. */
   readonly token?: string;
   readonly namespace: string;
-  readonly gateway: string;
+  /** Absent: Gateways of a class share the proxy. */
+  readonly gateway?: string;
+  /** Absent: the proxy is that of one Gateway. */
+  readonly gatewayClass?: string;
   readonly pod?: string;
 }
 
@@ -174,7 +177,7 @@ export function resolveSettings(
     recorder: input.recorder,
     reload: { impact: input.reload.impact },
     sensitiveHeaders: input.sensitiveHeaders,
-    locality: ownLocality(env, { cluster: input.clusterId, network: input.network }),
+    locality: ownLocality(env, { ...input.locality, cluster: input.clusterId, network: input.network }),
     ...(xds !== undefined && { xds }),
     leafCaching: {
       ttl: override("DYNAMIC_CA_CERT_CACHE_TTL", parseLeafTtl, LEAF_TTL) ?? 300_000,
@@ -224,8 +227,13 @@ function xdsSettings(input: SettingsInput, env: Env, document: ConfigSet): XdsSe
       expected: "http://HOST:PORT or https://HOST:PORT in XDS_ADDRESS or config.xdsAddress",
     });
   const namespace = either("NAMESPACE", input.namespace);
+  // A controller sets it where Gateways of a class share the proxies.
+  const gatewayClass = env.GATEWAY_CLASS || undefined;
   const gateway = either("GATEWAY", input.gateway);
-  const missing = [...(namespace === undefined ? ["NAMESPACE"] : []), ...(gateway === undefined ? ["GATEWAY"] : [])];
+  const missing = [
+    ...(namespace === undefined ? ["NAMESPACE"] : []),
+    ...((gatewayClass ?? gateway) === undefined ? ["GATEWAY"] : []),
+  ];
   if (missing.length > 0)
     document.reportElsewhere({
       message: `${missing.join(" and ")} must be set when the configuration comes from a controller`,
@@ -238,7 +246,7 @@ function xdsSettings(input: SettingsInput, env: Env, document: ConfigSet): XdsSe
     ...(rootCa !== undefined && { rootCa }),
     ...(token !== undefined && { token }),
     namespace: namespace ?? "",
-    gateway: gateway ?? "",
+    ...(gatewayClass === undefined ? { gateway: gateway ?? "" } : { gatewayClass }),
     ...(env.POD_NAME && { pod: env.POD_NAME }),
   };
 }
@@ -357,6 +365,9 @@ const START_ONLY: Readonly<Record<string, (settings: Settings) => unknown>> = {
   "recorder.kept": (settings) => settings.recorder.kept,
   "recorder.samples": (settings) => settings.recorder.samples,
   "recorder.clientAddress": (settings) => settings.recorder.clientAddress,
+  "locality.region": (settings) => settings.locality.region,
+  "locality.zone": (settings) => settings.locality.zone,
+  "locality.subzone": (settings) => settings.locality.subzone,
   clusterId: (settings) => settings.locality.cluster,
   network: (settings) => settings.locality.network,
   sensitiveHeaders: (settings) => settings.sensitiveHeaders,

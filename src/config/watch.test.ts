@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, suite, test } from "node:test";
 import { ABSENT, type Digests, UNKNOWN } from "./parse/inputs.ts";
-import { FileWatch } from "./watch.ts";
+import { FileWatch, pauseAfter } from "./watch.ts";
 
 function digest(text: string): string {
   return createHash("sha256").update(text).digest("hex");
@@ -164,4 +164,9 @@ suite("FileWatch", () => {
     const of = (content: string): Digests => new Map([[file, digest(content)]]);
     return [watch.differs(of(text)), watch.differs(of(`${text}!`))];
   }
+});
+
+test("regular checks are rarer if each costs much, as with a thousand files", () => {
+  assert.equal(pauseAfter(0.1), 250);
+  assert.equal(pauseAfter(10), 2000);
 });

@@ -7,6 +7,8 @@ const QUIET_MS = 100;
 const MAX_WAIT_MS = 1000;
 /** How often to check without a notification, which network file systems and some containers do not deliver. */
 const POLL_MS = 250;
+/** Regular checks take at most this part of a processor: one of 1,000 files takes 7 ms. */
+const POLL_SHARE = 1 / 200;
 /** How long a file may be missing before that counts as a change: some programs remove a file before they write it again. */
 const ABSENT_MS = 1000;
 
@@ -17,7 +19,7 @@ const ABSENT_MS = 1000;
 export class FileWatch {
   readonly #onChange: () => void;
   readonly #disk = new DiskDigests();
-  readonly #poll: NodeJS.Timeout;
+  #poll: NodeJS.Timeout;
   #files: Digests = new Map();
   #folders = new Map<string, FSWatcher>();
   #timer: NodeJS.Timeout | undefined;
@@ -26,12 +28,12 @@ export class FileWatch {
   #differsSince = 0;
   readonly #absentSince = new Map<string, number>();
   #waiting = false;
+  #closed = false;
 
   /** `onChange` is called once after each `follow`. */
   constructor(onChange: () => void) {
     this.#onChange = onChange;
-    this.#poll = setInterval(() => this.#notice(), POLL_MS);
-    this.#poll.unref();
+    this.#poll = this.#pollAfter(0);
   }
 
   /** Watches files that were read: calls back once the content of one differs, which it may already do. */
@@ -63,9 +65,21 @@ export class FileWatch {
 
   close(): void {
     this.#waiting = false;
-    clearInterval(this.#poll);
+    this.#closed = true;
+    clearTimeout(this.#poll);
     clearTimeout(this.#timer);
     for (const watcher of this.#folders.values()) watcher.close();
+  }
+
+  /** `cost`: milliseconds of the processor that the last check took. */
+  #pollAfter(cost: number): NodeJS.Timeout {
+    const check = (): void => {
+      const before = process.threadCpuUsage();
+      this.#notice();
+      const { user, system } = process.threadCpuUsage(before);
+      if (!this.#closed) this.#poll = this.#pollAfter((user + system) / 1000);
+    };
+    return setTimeout(check, pauseAfter(cost)).unref();
   }
 
   #notice(): void {
@@ -130,4 +144,9 @@ export class FileWatch {
       return undefined;
     }
   }
+}
+
+/** Milliseconds until the next regular check, after one that has taken `cost` milliseconds of the processor. */
+export function pauseAfter(cost: number): number {
+  return Math.max(POLL_MS, cost / POLL_SHARE);
 }

@@ -10,8 +10,9 @@ import { until } from "../../test/helpers/until.ts";
 import { XdsPeer } from "../../test/helpers/xds-peer.ts";
 import { appRoot } from "../base/app-root.ts";
 import { LogOutput } from "../base/log.ts";
-import type { Gateway, GatewayClass, HttpRoute } from "../kube/objects.ts";
+import type { Gateway, GatewayClass, HttpRoute, Service } from "../kube/objects.ts";
 import { unguarded } from "../net/testing/egress.ts";
+import { RESOURCE_TYPE } from "../xds/resources.ts";
 import { MANAGED_BY } from "./base/manifest.ts";
 import { controllerSettings } from "./base/settings.ts";
 import { Controller } from "./controller.ts";
@@ -295,6 +296,99 @@ test("a proxy with a token gets its Gateway's state; what it rejects is a condit
   );
   proxy.answer(batch);
   await until(() => !programmed().includes("rejected"), "the condition ends");
+});
+
+test("Gateways of two namespaces share proxies: one state, no foreign hosts, and nothing is left after the last", async (t) => {
+  await using server = await TestApiServer.start();
+  const folder = mkdtempSync(join(tmpdir(), "tracegate-token-"));
+  t.after(() => rmSync(folder, { recursive: true }));
+  const account = (name: string, of: string): { readonly token: string } => {
+    const token = join(folder, name);
+    writeFileSync(token, name);
+    server.tokens.set(name, { username: `system:serviceaccount:${of}`, audiences: ["tracegate"] });
+    return { token };
+  };
+  const parametersRef = { group: "tracegate.dev", kind: "TracegateParameters", name: "shared", namespace: "infra" };
+  const metadata = { namespace: "infra", name: "shared" };
+  server.set({
+    apiVersion: GATEWAY_API,
+    kind: "GatewayClass",
+    metadata: { name: "shared" },
+    spec: { controllerName: "tracegate.dev/gateway-controller", parametersRef },
+  } as never);
+  const parameters = { apiVersion: "tracegate.dev/v1alpha1", kind: "TracegateParameters", metadata };
+  server.set({ ...parameters, spec: { mergeGateways: { namespaces: { from: "All" } } } } as never);
+  const member = (namespace: string, hostname: string, second: number) =>
+    server.set({
+      ...gateway,
+      metadata: { namespace, name: "web", creationTimestamp: `2026-01-01T00:00:0${second}Z` },
+      spec: { gatewayClassName: "shared", listeners: [{ name: "http", port: 8080, protocol: "HTTP", hostname }] },
+    } as never);
+  member("team-a", "*.a.example.com", 1);
+  await using running = await run(server);
+  const shared = (kind: "Deployment" | "Service" | "Secret") =>
+    server.get(kind, kind === "Secret" ? "infra/shared-session" : "infra/shared");
+  await until(() => shared("Deployment"), "the shared Deployment");
+  assert.equal(server.get("Deployment", "team-a/web"), undefined);
+  server.set({
+    apiVersion: "v1",
+    kind: "Pod",
+    metadata: { ...metadata, name: "shared-1", labels: { "tracegate.dev/owning-gateway-class": "shared" } },
+    status: { conditions: [{ type: "Ready", status: "True" }] },
+  } as never);
+  const service = await until(() => shared("Service"), "the shared Service");
+  server.set({ ...service, spec: { ...(service as Service).spec, clusterIP: "10.0.0.9" } } as never);
+
+  const address = `http://127.0.0.1:${running.controller.ports.xds}`;
+  const node = {
+    id: "shared-1",
+    cluster: "GatewayClass/shared",
+    metadata: { NAMESPACE: "infra", GATEWAY_CLASS: "shared", POD_NAME: "shared-1" },
+  };
+  using stranger = new XdsPeer({ address, ...account("stranger", "team-a:web") }, node);
+  assert.match(
+    await stranger.end(),
+    /team-a\/web may not read .* of GatewayClass\/shared; its proxies run as infra\/shared/,
+  );
+  using proxy = new XdsPeer({ address, ...account("proxy", "infra:shared") }, node);
+  proxy.answer(await proxy.batch());
+  const condition = (namespace: string, type: string) =>
+    server.get("Gateway", `${namespace}/web`)?.status?.conditions?.find((each) => each.type === type);
+  await until(() => condition("team-a", "Programmed")?.status === "True", "the first is programmed");
+
+  member("team-b", "b.example.com", 2);
+  const batch = await proxy.batch();
+  await until(
+    () => condition("team-b", "Programmed")?.message === "The shared proxies do not serve the Gateway yet",
+    "a wait",
+  );
+  proxy.answer(batch);
+  await until(() => condition("team-b", "Programmed")?.status === "True", "the second is programmed");
+  assert.deepEqual(server.get("Gateway", "team-b/web")?.status?.addresses, [{ type: "IPAddress", value: "10.0.0.9" }]);
+  const listeners = () => [...proxy.known[RESOURCE_TYPE].keys()].filter((name) => name.startsWith("listener/")).sort();
+  assert.deepEqual(listeners(), ["listener/team-a/web.http", "listener/team-b/web.http"]);
+
+  // What a proxy says may be about the other's objects.
+  member("team-b", "c.example.com", 2);
+  const rejected = await proxy.batch();
+  proxy.answer(rejected, "port 8080 is taken");
+  const text = "Shared proxy shared-1 rejected its configuration; its log says why";
+  for (const team of ["team-a", "team-b"])
+    await until(() => condition(team, "Programmed")?.message === text, `the rejection at ${team}`);
+  proxy.answer(rejected);
+  await until(() => condition("team-a", "Programmed")?.status === "True", "the end of the rejection");
+
+  // A host below that of another Gateway.
+  member("team-b", "shop.a.example.com", 2);
+  proxy.answer(await proxy.batch());
+  await until(() => condition("team-b", "Accepted")?.reason === "ListenersNotValid", "the conflict");
+  assert.deepEqual(listeners(), ["listener/team-a/web.http"]);
+
+  for (const namespace of ["team-a", "team-b"]) server.delete("Gateway", `${namespace}/web`);
+  await until(
+    () => [shared("Deployment"), shared("Service"), shared("Secret")].every((each) => each === undefined),
+    "the end",
+  );
 });
 
 test("Secrets and ConfigMaps are read only when something refers to them, in any order, and until they are deleted", async () => {

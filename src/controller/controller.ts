@@ -20,7 +20,6 @@ import { tokenReviewer } from "../xds/server/authenticator.ts";
 import { XdsCertificates } from "../xds/server/certificates.ts";
 import { XdsServer } from "../xds/server/server.ts";
 import { ownProfiles, startControllerAdmin } from "./admin.ts";
-import { deploymentName } from "./base/manifest.ts";
 import { type ControllerSettings, lookupRules } from "./base/settings.ts";
 import { scopesOf, WATCHED, watchedKinds } from "./base/watched.ts";
 import { Certificates } from "./certificates.ts";
@@ -37,6 +36,7 @@ import { ReferencedObjects } from "./referenced-objects.ts";
 import { gatewaySnapshot, objectSnapshot } from "./snapshots.ts";
 import { desiredStatuses } from "./status/statuses.ts";
 import { Syncer } from "./syncer.ts";
+import { accountOf } from "./translate/model/fleets.ts";
 import { ClusterWriters } from "./writers.ts";
 
 /** The Lease, and the source of Events. */
@@ -102,7 +102,7 @@ export class Controller {
     this.#events = new EventRecorder(this.#others, NAME, settings.podName, this.#log);
     this.#syncer = new Syncer({
       graph: this.#graph,
-      publish: (gateway, state) => this.#stream.publish(gateway, state),
+      publish: (fleet, state, gateways) => this.#stream.publish(fleet, state, gateways),
       complete: () => this.#referenced.update(),
       write: () => {
         this.#documents.update();
@@ -152,9 +152,9 @@ export class Controller {
     this.#stream = new XdsServer({
       credentials: this.#certificates?.credentials,
       authenticate: xds.auth ? tokenReviewer(this.#others, xds.audience) : undefined,
-      serviceAccountOf: deploymentName,
+      accountOf: (fleet) => accountOf(this.#graph, fleet),
       log,
-      onProxy: (proxy, connected) => this.#reports.update(proxy, connected),
+      onProxy: (proxy, connected, gateways) => this.#reports.update(proxy, connected, gateways),
       onDocumentWanted: (url) => this.#documents.want(url),
     });
     this.#kinds = watchedKinds(settings);
@@ -254,8 +254,8 @@ export class Controller {
 
   #preview(id: string, gateway: string, objects: readonly unknown[]): PreviewReport {
     if (!this.#synced) throw new AdminUnavailable("the controller has not read the cluster yet; try again");
-    const { state, report } = preview(this.#graph, gateway, objects, this.#options.settings.watch.namespaces);
-    this.#stream.keepPreview(id, gateway, state);
+    const { fleet, state, report } = preview(this.#graph, gateway, objects, this.#options.settings.watch.namespaces);
+    this.#stream.keepPreview(id, fleet, state);
     return report;
   }
 

@@ -166,3 +166,29 @@ test("other things than objects of people are rejected, each with its name", () 
   rejected(/^no Gateway default\/web of this controller/, [ofOthers]);
   rejected(/^no Gateway default\/other of this controller/, [route("app")], "default/other");
 });
+
+test("of Gateways that share proxies the state is that of all, and the fleet the one that serves now", () => {
+  const graph = clusterOf(`
+kind: GatewayClass
+metadata: { name: shared }
+spec:
+  controllerName: tracegate.dev/gateway-controller
+  parametersRef: { group: tracegate.dev, kind: TracegateParameters, name: shared, namespace: default }
+---
+kind: TracegateParameters
+metadata: { name: shared }
+spec: { mergeGateways: {} }
+---
+kind: Gateway
+metadata: { name: web }
+spec: { gatewayClassName: shared, listeners: [{ name: http, port: 80, protocol: HTTP, hostname: a.example.com }] }
+---
+kind: Gateway
+metadata: { name: other }
+spec: { gatewayClassName: shared, listeners: [{ name: http, port: 80, protocol: HTTP, hostname: b.example.com }] }
+`);
+  const { fleet, state } = preview(graph, "default/web", [route("gone")], []);
+  assert.equal(fleet, "GatewayClass/shared");
+  const names = [...state.resources.keys()].filter((name) => !name.startsWith("bind/"));
+  assert.deepEqual(names.sort(), ["listener/default/other.http", "listener/default/web.http", ROUTE]);
+});

@@ -9,7 +9,7 @@ import { fieldsOf } from "../base/fields.ts";
 import { keyOfObject } from "../kube/keys.ts";
 import type { Kind, Secret } from "../kube/objects.ts";
 import { RESOURCES } from "../kube/resources.ts";
-import type { GatewayState } from "../xds/resources.ts";
+import { type GatewayState, mergeStates } from "../xds/resources.ts";
 import { isWritten, scopesOf, WATCHED } from "./base/watched.ts";
 import { replacementBy } from "./certificates.ts";
 import type { Graph } from "./graph/graph.ts";
@@ -17,6 +17,7 @@ import { formerCertificate, type InputKind, type Inputs } from "./graph/inputs.t
 import type { DesiredStatus } from "./status/desired.ts";
 import { desiredStatuses } from "./status/statuses.ts";
 import { gatewayState } from "./translate/gateway-state.ts";
+import { fleetOf, membersOfClass } from "./translate/model/fleets.ts";
 
 /** Read one by one, when something refers to them. */
 const REFERENCED = ["Secret", "ConfigMap", "FetchedDocument"] as const satisfies readonly InputKind[];
@@ -24,7 +25,7 @@ const REFERENCED = ["Secret", "ConfigMap", "FetchedDocument"] as const satisfies
 const BAD: ReadonlySet<string> = new Set(["PartiallyInvalid", "Conflicted"]);
 
 /**
- * The state of a Gateway (`<namespace>/<name>`) with these objects in place of those in `graph`, which does not change. `namespaces`: those that
+ * The state of the proxies that serve a Gateway (`<namespace>/<name>`), and the key of their fleet, with these objects in place of those in `graph`, which does not change. `namespaces`: those that
  * the controller watches; empty: all. Throws AdminBadRequest for other things than objects, and if there is no such Gateway.
  */
 export function preview(
@@ -32,13 +33,15 @@ export function preview(
   gateway: string,
   objects: readonly unknown[],
   namespaces: readonly string[],
-): { readonly state: GatewayState; readonly report: PreviewReport } {
+): { readonly fleet: string; readonly state: GatewayState; readonly report: PreviewReport } {
   const changed = objects.map((each, index) => readObject(each, index, namespaces));
   const copy = graph.copy();
   for (const object of changed) {
     if (object.kind === "Secret") replaceCertificate(copy, object as Secret);
     copy.set(object);
   }
+  // The proxies that are there: the objects may be what moves the Gateway to others.
+  const { key: fleet } = graph.query(fleetOf, gateway);
   const { state, statuses } = translated(copy, gateway);
   if (state === undefined) throw new AdminBadRequest(`no Gateway ${gateway} of this controller`);
   const problems = changed.flatMap((object) =>
@@ -51,7 +54,7 @@ export function preview(
       .filter((key) => copy.get(kind, key) === undefined && !graph.isAskedFor(kind, key))
       .map((key) => ({ kind, key })),
   );
-  return { state, report: { problems, missing } };
+  return { fleet, state, report: { problems, missing } };
 }
 
 function translated(
@@ -59,11 +62,20 @@ function translated(
   gateway: string,
 ): { readonly state: GatewayState | undefined; readonly statuses: readonly DesiredStatus[] } {
   try {
-    return { state: graph.query(gatewayState, gateway), statuses: graph.query(desiredStatuses, "") };
+    const own = graph.query(gatewayState, gateway);
+    const { key } = graph.query(fleetOf, gateway);
+    const gateways = key === gateway ? [] : graph.query(membersOfClass, gatewayClassOf(graph, gateway));
+    const states = gateways.flatMap((each) => graph.query(gatewayState, each) ?? []);
+    const state = own === undefined || states.length === 0 ? own : mergeStates(states);
+    return { state, statuses: graph.query(desiredStatuses, "") };
   } catch (error) {
     // Translation takes the shape of objects for granted.
     throw new AdminBadRequest(`the objects must be as the API server returns them: ${messageOf(error)}`);
   }
+}
+
+function gatewayClassOf(graph: Graph, gateway: string): string {
+  return graph.get("Gateway", gateway)?.spec.gatewayClassName ?? "";
 }
 
 /** As when the Secret changes in the cluster. */

@@ -26,7 +26,7 @@ function reports(t: TestContext) {
     acknowledged,
     rejection: message === null ? null : { message, version: "v1" },
   });
-  return { collector, seen, shown, proxy };
+  return { collector, seen, shown, proxy, graph };
 }
 
 test("a rejection is there until the proxy applies a state", (t) => {
@@ -79,4 +79,23 @@ test("of many proxies the first by name are shown", (t) => {
     shown().map(([pod]) => pod),
     Array.from({ length: 10 }, (_, i) => `web-${i + 11}`),
   );
+});
+
+test("shared proxies serve the Gateways that all connected ones have acknowledged", (t) => {
+  const { collector, seen, proxy, graph } = reports(t);
+  const shared = (peer: string) => ({ ...proxy(null, { peer, acknowledged: "v1" }), gateway: "GatewayClass/shared" });
+  const serving = () => graph.get("ProxyReport", "GatewayClass/shared")?.serving;
+  const [both, one] = [["a/web", "b/web"], ["a/web"]];
+  collector.update(shared("1"), true);
+  assert.equal(serving(), undefined, "it has not acknowledged any state");
+  collector.update(shared("1"), true, both);
+  collector.update(shared("2"), true);
+  assert.deepEqual(serving(), both);
+  collector.update(shared("2"), true, one);
+  assert.deepEqual(serving(), one);
+  collector.update(shared("2"), false, one);
+  assert.deepEqual(serving(), both);
+  collector.update(shared("1"), false);
+  assert.equal(serving(), undefined);
+  assert.equal(seen.changes, 4);
 });

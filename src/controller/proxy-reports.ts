@@ -1,11 +1,11 @@
 import { isDeepStrictEqual } from "node:util";
-import { nameOfKey } from "../base/object-key.ts";
+import { classOfFleet } from "../xds/resources.ts";
 import type { Graph } from "./graph/graph.ts";
 import { type ProxyReport, proxyReport, type Rejection } from "./graph/inputs.ts";
 
 /** What the stream reports about a connected proxy. */
 interface ReportingProxy {
-  /** `<namespace>/<name>` of its Gateway. */
+  /** Key of its fleet. */
   readonly gateway: string;
   readonly pod: string;
   /** Distinguishes proxies that name no pod, and several connections of one. */
@@ -20,7 +20,7 @@ interface ProxyReportsOptions {
   /** Called when the graph has changed. */
   readonly changed: () => void;
   /** Called once for each version that a proxy rejects. */
-  readonly rejected: (gateway: string, rejection: Rejection) => void;
+  readonly rejected: (fleet: string, rejection: Rejection) => void;
 }
 
 /**
@@ -28,7 +28,7 @@ interface ProxyReportsOptions {
  * or its token has expired, must not make statuses go back and forth.
  */
 const KEPT_MS = 30_000;
-/** Rejections of a Gateway that statuses show. */
+/** Rejections of a fleet that statuses show. */
 const MAX_SHOWN = 10;
 
 interface ProxyRejection extends Rejection {
@@ -39,18 +39,39 @@ interface ProxyRejection extends Rejection {
   readonly end: NodeJS.Timeout | undefined;
 }
 
-/** Collects the rejections of connected proxies, as input of queries. */
+/** Collects the rejections of connected proxies, and which Gateways shared ones serve, as input of queries. */
 export class ProxyReports {
   readonly #options: ProxyReportsOptions;
-  /** Gateway → pod, or peer if it names none → rejection. */
+  /** Fleet → pod, or peer if it names none → rejection. */
   readonly #rejections = new Map<string, Map<string, ProxyRejection>>();
+  /** Shared fleet → peer → keys of the Gateways that it serves. */
+  readonly #serving = new Map<string, Map<string, readonly string[]>>();
 
   constructor(options: ProxyReportsOptions) {
     this.#options = options;
   }
 
-  /** `connected`: false when the proxy has left. */
-  update({ gateway, pod: name, peer, rejection, acknowledged }: ReportingProxy, connected: boolean): void {
+  /**
+   * `connected`: false when the proxy has left. `gateways`: keys of those in the state that it runs; undefined: it has not acknowledged any
+   * since it connected.
+   */
+  update(proxy: ReportingProxy, connected: boolean, gateways?: readonly string[]): void {
+    this.#updateServing(proxy, connected ? gateways : undefined);
+    this.#updateRejection(proxy, connected);
+  }
+
+  #updateServing({ gateway: fleet, peer }: ReportingProxy, gateways: readonly string[] | undefined): void {
+    if (classOfFleet(fleet) === undefined) return;
+    const known = this.#serving.get(fleet) ?? new Map<string, readonly string[]>();
+    if (known.get(peer) === gateways) return;
+    if (gateways === undefined) known.delete(peer);
+    else known.set(peer, gateways);
+    if (known.size === 0) this.#serving.delete(fleet);
+    else this.#serving.set(fleet, known);
+    this.#publish(fleet);
+  }
+
+  #updateRejection({ gateway, pod: name, peer, rejection, acknowledged }: ReportingProxy, connected: boolean): void {
     const known = this.#rejections.get(gateway) ?? new Map<string, ProxyRejection>();
     const pod = name === "" ? peer : name;
     const before = known.get(pod);
@@ -95,12 +116,18 @@ export class ProxyReports {
     changed();
   }
 
-  #report(gateway: string): ProxyReport | undefined {
-    const rejections = [...(this.#rejections.get(gateway)?.values() ?? [])]
+  #report(fleet: string): ProxyReport | undefined {
+    const rejections = [...(this.#rejections.get(fleet)?.values() ?? [])]
       .map(({ pod, message }) => ({ pod, message }))
       .sort((a, b) => (a.pod < b.pod ? -1 : a.pod > b.pod ? 1 : 0))
       .slice(0, MAX_SHOWN);
-    const { namespace, name } = nameOfKey(gateway);
-    return rejections.length === 0 ? undefined : proxyReport(namespace, name, rejections);
+    const serving = this.#serving.get(fleet);
+    if (serving !== undefined) return proxyReport(fleet, rejections, servedByAll([...serving.values()]));
+    return rejections.length === 0 ? undefined : proxyReport(fleet, rejections);
   }
+}
+
+function servedByAll([first = [], ...others]: readonly (readonly string[])[]): readonly string[] {
+  const rest = others.filter((each) => each !== first).map((each) => new Set(each));
+  return first.filter((gateway) => rest.every((each) => each.has(gateway)));
 }

@@ -57,11 +57,22 @@ function namesOf(data: object = {}): unknown {
   return Object.fromEntries(Object.keys(data).map((name) => [name, REDACTED]));
 }
 
-/** Names of the resources of each Gateway, whose contents may hold keys and passwords; and the statuses that objects should have. */
-export function gatewaySnapshot(graph: Graph, published: ReadonlyMap<string, GatewayState>): unknown {
-  const gateways = Array.from(published, ([key, { resources, addresses }]) => [
-    key,
-    { resources: [...resources.keys()].sort(), addresses: [...addresses.keys()].sort() },
-  ]);
+/**
+ * Names of the resources of each Gateway, or of a class whose Gateways share proxies, whose contents may hold keys and passwords; and the
+ * statuses that objects should have.
+ */
+export function gatewaySnapshot(
+  graph: Graph,
+  published: ReadonlyMap<string, { readonly state: GatewayState }>,
+): unknown {
+  const gateways = Array.from(
+    published,
+    ([
+      key,
+      {
+        state: { resources, addresses },
+      },
+    ]) => [key, { resources: [...resources.keys()].sort(), addresses: [...addresses.keys()].sort() }],
+  );
   return { gateways: Object.fromEntries(gateways), statuses: graph.query(desiredStatuses, "") };
 }

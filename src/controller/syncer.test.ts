@@ -140,6 +140,39 @@ test("a defect in one Gateway keeps its last state and stops no other; an error 
   await until(() => lines.some((line) => line.includes("statuses or deployments could not be computed")), "the log");
 });
 
+test("Gateways that share proxies have one state; a defect in one keeps its last part and stops no other", async (t) => {
+  const { syncer, published } = start();
+  t.after(() => syncer.stop());
+  const parametersRef = { group: "tracegate.dev", kind: "TracegateParameters", name: "shared", namespace: "apps" };
+  syncer.set({ ...CLASS, spec: { ...CLASS.spec, parametersRef } });
+  const metadata = { namespace: "apps", name: "shared" };
+  const kind = "TracegateParameters";
+  syncer.set({ apiVersion: "tracegate.dev/v1alpha1", kind, metadata, spec: { mergeGateways: {} } } as never);
+  const member = (name: string, port: number): Gateway => ({
+    ...gateway(name),
+    spec: { gatewayClassName: "tracegate", listeners: [{ name: "http", port, protocol: "HTTP" }] },
+  });
+  for (const [i, name] of ["api", "web"].entries()) syncer.set(member(name, 8080 + i));
+  syncer.start();
+  const shown = () => {
+    const [last] = published.slice(-1);
+    return [last?.gateway, ...(last?.state?.resources.keys() ?? [])].join(" ");
+  };
+  assert.equal(published.length, 1);
+  assert.equal(
+    shown(),
+    "GatewayClass/tracegate bind/bind/8080 listener/apps/api.http bind/bind/8081 listener/apps/web.http",
+  );
+  syncer.set({ ...member("api", 8080), spec: null } as unknown as Gateway);
+  syncer.set(member("web", 9000));
+  await until(() => shown().includes("9000"), "the change of the other");
+  assert.match(shown(), /^GatewayClass\/tracegate bind\/bind\/8080 listener\/apps\/api.http /);
+  syncer.set(member("api", 8080));
+  syncer.delete(kind, "apps/shared");
+  await until(() => published.some((each) => each.gateway === "apps/web"), "a state of its own");
+  assert.deepEqual(published.at(-1), { gateway: "GatewayClass/tracegate", state: undefined });
+});
+
 test("while routes keep changing there are few runs, the last change is not lost, endpoints do not wait, and after a calm the next change takes effect at once", (t) => {
   let now = 1000;
   t.mock.method(performance, "now", () => now);

@@ -1,5 +1,5 @@
 /**
- * Turns changes of the graph into what follows from them. In: objects, from reflectors, and reports. Out: the state of each Gateway
+ * Turns changes of the graph into what follows from them. In: objects, from reflectors, and reports. Out: the state of each fleet of proxies
  * to the stream, then a call of whatever writes to the cluster. A burst of changes becomes one run.
  */
 import { asError } from "../base/errors.ts";
@@ -7,11 +7,12 @@ import type { Logger } from "../base/log.ts";
 import { keyOfObject } from "../kube/keys.ts";
 import type { Kind, Objects } from "../kube/objects.ts";
 import type { Sink } from "../kube/reflector.ts";
-import type { GatewayState } from "../xds/resources.ts";
+import { type GatewayState, mergeStates } from "../xds/resources.ts";
 import type { Graph } from "./graph/graph.ts";
 import type { InputKind, Inputs } from "./graph/inputs.ts";
 import type { ReconcileMetrics } from "./metrics.ts";
 import { gatewayState } from "./translate/gateway-state.ts";
+import { fleetsOf } from "./translate/model/fleets.ts";
 
 /** Milliseconds without a change after which a burst is over, and its longest duration. */
 const QUIET_MS = 2;
@@ -33,8 +34,11 @@ const COLLECT_AFTER = 500;
 
 interface SyncerOptions {
   readonly graph: Graph;
-  /** undefined: the Gateway is gone, or belongs to another controller. */
-  readonly publish: (gateway: string, state: GatewayState | undefined) => void;
+  /**
+   * `gateways`: keys of those that the state contains. undefined: the Gateways of the fleet are gone, belong to another controller, or have
+   * moved to other proxies.
+   */
+  readonly publish: (fleet: string, state: GatewayState | undefined, gateways: readonly string[]) => void;
   /**
    * Called when all states have been computed. False: some objects that they need are still being fetched; their arrival is a change, and the
    * run after it publishes the states.
@@ -48,7 +52,10 @@ interface SyncerOptions {
 
 export class Syncer implements Sink {
   readonly #options: SyncerOptions;
-  readonly #published = new Map<string, GatewayState>();
+  /** By key of the fleet. */
+  readonly #published = new Map<string, Publication>();
+  /** The last result of each Gateway that could be translated. */
+  readonly #translations = new Map<string, Translation>();
   /** Gateways whose translation has failed, so that the log says so once. */
   readonly #failing = new Set<string>();
   #started = false;
@@ -117,8 +124,8 @@ export class Syncer implements Sink {
     if (graph.version !== version) this.#schedule(kind !== "EndpointSlice");
   }
 
-  /** The state that the stream was given last. */
-  get published(): ReadonlyMap<string, GatewayState> {
+  /** What the stream was given last, by key of the fleet. */
+  get published(): ReadonlyMap<string, Publication> {
     return this.#published;
   }
 
@@ -127,21 +134,13 @@ export class Syncer implements Sink {
     this.#nextPause();
     const { graph, publish } = this.#options;
     this.#runs++;
-    const keys = graph.list("Gateway").map(keyOfObject);
-    const states = keys.map((key) => this.#translate(key));
+    const fleets = this.#translateAll();
     if (this.#options.complete?.() === false) return;
-    const gone = new Set(this.#published.keys());
-    for (const [i, key] of keys.entries()) {
-      const state = states[i];
-      if (state === undefined) continue;
-      gone.delete(key);
-      if (state === "failed" || this.#published.get(key) === state) continue;
-      this.#published.set(key, state);
-      publish(key, state);
-    }
-    for (const key of gone) {
-      this.#published.delete(key);
-      publish(key, undefined);
+    for (const [fleet, gateways] of fleets) this.#publish(fleet, gateways);
+    for (const fleet of this.#published.keys()) {
+      if (fleets.has(fleet)) continue;
+      this.#published.delete(fleet);
+      publish(fleet, undefined, []);
     }
     this.#writeTimer ??= setTimeout(() => this.#write(), WRITE_MS);
     if (this.#runs < COLLECT_AFTER) return;
@@ -165,17 +164,65 @@ export class Syncer implements Sink {
     }
   }
 
-  /** `failed`: an error of ours. It must not take other Gateways with it; this one keeps its last state. */
-  #translate(key: string): GatewayState | undefined | "failed" {
+  /** Brings the states of all Gateways up to date. Returns the Gateways of ours by key of the fleets that are sent their states. */
+  #translateAll(): ReadonlyMap<string, readonly string[]> {
+    const fleets = new Map<string, string[]>();
+    const gone = new Set(this.#translations.keys());
+    for (const key of this.#options.graph.list("Gateway").map(keyOfObject)) {
+      const translation = this.#translate(key);
+      if (translation === undefined) continue;
+      gone.delete(key);
+      this.#translations.set(key, translation);
+      for (const fleet of translation.fleets) {
+        const gateways = fleets.get(fleet);
+        if (gateways === undefined) fleets.set(fleet, [key]);
+        else gateways.push(key);
+      }
+    }
+    for (const key of gone) this.#translations.delete(key);
+    return fleets;
+  }
+
+  /** Publishes the state of a fleet if that of one of its Gateways has changed, or if it has other Gateways than before. */
+  #publish(fleet: string, gateways: readonly string[]): void {
+    const parts = gateways.flatMap((key) => this.#translations.get(key)?.state ?? []);
+    const before = this.#published.get(fleet);
+    if (before !== undefined && isSame(before.parts, parts)) return;
+    const [only, ...others] = parts;
+    const state = only !== undefined && others.length === 0 ? only : mergeStates(parts);
+    this.#published.set(fleet, { state, parts });
+    this.#options.publish(fleet, state, gateways);
+  }
+
+  /** undefined: the Gateway is not ours. An error is ours and must not take other Gateways with it; this one keeps its last state. */
+  #translate(key: string): Translation | undefined {
     const { graph, metrics, log } = this.#options;
     try {
       const state = metrics.run("gateway", () => graph.query(gatewayState, key));
+      const fleets = graph.query(fleetsOf, key).map((fleet) => fleet.key);
       this.#failing.delete(key);
-      return state;
+      return state && { state, fleets };
     } catch (error) {
       if (!this.#failing.has(key)) log.error("translation failed", { gateway: key, error: asError(error) });
       this.#failing.add(key);
-      return "failed";
+      return this.#translations.get(key);
     }
   }
+}
+
+/** The state of a fleet. */
+interface Publication {
+  readonly state: GatewayState;
+  /** Those of its Gateways, each of which is another object. */
+  readonly parts: readonly GatewayState[];
+}
+
+interface Translation {
+  readonly state: GatewayState;
+  /** Keys of the fleets that are sent the state. */
+  readonly fleets: readonly string[];
+}
+
+function isSame<T>(a: readonly T[], b: readonly T[]): boolean {
+  return a.length === b.length && a.every((each, i) => each === b[i]);
 }

@@ -1,12 +1,11 @@
 import type { LogOutput } from "../base/log.ts";
-import { nameOfKey } from "../base/object-key.ts";
 import type { KubeClient } from "../kube/client.ts";
 import type { EventRecorder } from "../kube/events.ts";
 import { counter, type ExtraMetric, type LabelledSample } from "../telemetry/prometheus.ts";
 import type { ControllerSettings } from "./base/settings.ts";
 import { ClassKeeper } from "./deploy/class-keeper.ts";
 import { Deployer } from "./deploy/deployer.ts";
-import { deploymentsQuery, type GatewayDeployment } from "./deploy/deployments.ts";
+import { deploymentsQuery, type FleetDeployment } from "./deploy/deployments.ts";
 import type { Graph, Query, Read } from "./graph/graph.ts";
 import { deploymentReport } from "./graph/inputs.ts";
 import { IngressEvents } from "./ingress-events.ts";
@@ -32,7 +31,7 @@ interface ClusterWritersOptions {
 export class ClusterWriters {
   readonly #options: ClusterWritersOptions;
   readonly #statuses: StatusWriter;
-  readonly #deployments: Query<readonly GatewayDeployment[]>;
+  readonly #deployments: Query<readonly FleetDeployment[]>;
   readonly #deployer: Deployer;
   readonly #classes: ClassKeeper;
   readonly #certificates: CertificateKeeper;
@@ -49,9 +48,8 @@ export class ClusterWriters {
     this.#deployer = new Deployer({
       client,
       settings,
-      version,
       log,
-      report: (gateway, error) => this.#report(gateway, error),
+      report: (fleet, error) => this.#report(fleet, error),
     });
     this.#deploying = this.#deployer.run(this.#closing.signal);
     this.#classes = new ClassKeeper(client, settings, log);
@@ -110,11 +108,10 @@ export class ClusterWriters {
     await Promise.all([this.#statuses.close(), this.#classes.close(), this.#certificates.close(), this.#deploying]);
   }
 
-  #report(gateway: string, error: string | undefined): void {
+  #report(fleet: string, error: string | undefined): void {
     const { graph, changed } = this.#options;
-    const { namespace, name } = nameOfKey(gateway);
-    if (error === undefined) graph.delete("DeploymentReport", gateway);
-    else graph.set(deploymentReport(namespace, name, error));
+    if (error === undefined) graph.delete("DeploymentReport", fleet);
+    else graph.set(deploymentReport(fleet, error));
     changed();
   }
 }

@@ -7,6 +7,7 @@ import type { Origin } from "../base/origin.ts";
 import type { Path } from "../base/paths.ts";
 import type { ConnectionLimits } from "../http/stream.ts";
 import type { NetworkExtAuthz } from "../policies/ext-authz/network-schema.ts";
+import type { IpAccess } from "../policies/ip-access/schema.ts";
 import type { PolicySet } from "../policies/policy-set.ts";
 import type { CalledService } from "../policies/schema/call.ts";
 import type { LogFields, SamplingRules } from "../telemetry/settings.ts";
@@ -84,6 +85,8 @@ export interface Frontend extends ConnectionLimits {
   readonly udp?: UdpLimits;
   /** From the accepted connection to the end of its TLS handshake. Absent: 15000. */
   readonly handshakeTimeout?: number;
+  /** Addresses that may connect; other connections are closed before anything else is read. */
+  readonly ipAccess?: IpAccess;
   /** Who may connect; other connections are closed. */
   readonly networkAuthorization?: readonly NetworkRule[];
   /** The service that decides whether a client may connect, after `networkAuthorization`. */
@@ -103,6 +106,7 @@ type FrontendField =
   | "udp"
   | "tls"
   | "connect"
+  | "ipAccess"
   | "networkAuthorization"
   | "networkExtAuthz"
   | "proxyProtocol"

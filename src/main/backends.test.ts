@@ -5,7 +5,7 @@ import { loadConfig } from "../config/load.ts";
 import { HealthHistory } from "../telemetry/health-history.ts";
 import { connectionOf } from "../upstream/destinations/destinations.ts";
 import { ServiceIndex } from "../upstream/discovery/discovery.ts";
-import { type EndpointStats, endpointKey } from "../upstream/endpoints/endpoints.ts";
+import { type EndpointStats, endpointKey, namedKey } from "../upstream/endpoints/endpoints.ts";
 import { BackendViews } from "./backends.ts";
 
 const SERVICE = "service/shop/cart";
@@ -161,4 +161,65 @@ test("an endpoint has the cause of its last eviction, what its limits rejected, 
     [100, 7, ["default/a", "default/b"]],
   );
   assert.equal(views(1, {}, history).one("/shop")?.endpoints.shown[0]?.evicted, undefined);
+});
+
+test("a backend with a name: an endpoint for each address; the name itself while none is known", () => {
+  const config = {
+    binds: [{ port: 80, listeners: [{ routes: [{ backends: [{ backend: "/shop" }, { backend: "/pool" }] }] }] }],
+    backends: [
+      { name: "shop", host: "shop.test:9000" },
+      { name: "pool", endpoints: [{ host: "a.test:80", weight: 6 }, { host: "10.0.0.9:80" }] },
+    ],
+  };
+  const loaded = loadConfig({ kind: "text", text: JSON.stringify(config), name: "test" }, {});
+  assert.ok(loaded.ok);
+  const shop = { host: "shop.test", port: 9000 };
+  const whole: EndpointStats = {
+    ...HEALTHY,
+    key: endpointKey(shop, 1),
+    target: "shop.test:9000",
+    name: { addresses: [], ageMs: null, error: "not found" },
+  };
+  const at = (of: string, host: string, address: string, weight: number, more = {}): EndpointStats => {
+    const resolved = {
+      of,
+      host,
+      target: `${host}:80`,
+      address: { at: [address], rank: 0, share: 1 },
+      weight,
+      omitted: 0,
+    };
+    return { ...HEALTHY, key: `${of} ${address}`, target: `${address}:80`, resolved: { ...resolved, ...more } };
+  };
+  const view = (...stats: readonly EndpointStats[]): BackendViews =>
+    new BackendViews(loaded.ir, {
+      endpoints: new Map(stats.map((each) => [each.key, each])),
+      calls: new Map(),
+      locality: {},
+      history: new HealthHistory(),
+      locate: () => undefined,
+      generation: 1,
+    });
+  const shown = (views: BackendViews, key: string): unknown =>
+    views.one(key)?.endpoints.shown.map(({ addresses, weight, name }) => [addresses.join(), weight, name]);
+  assert.deepEqual(shown(view(whole), "/shop"), [["shop.test:9000", 1, { addresses: [], error: "not found" }]]);
+  const of = namedKey(shop, 1);
+  const found = { addresses: ["10.0.0.1"], ageMs: null };
+  const omitted = { omitted: 3, address: { at: ["10.0.0.2"], rank: 1, share: 1 } };
+  const both = view(
+    whole,
+    { ...at(of, "shop.test", "10.0.0.1", 0.5), name: found },
+    at(of, "shop.test", "10.0.0.2", 0.5, omitted),
+  );
+  assert.deepEqual(shown(both, "/shop"), [
+    ["10.0.0.1:9000", 0.5, { host: "shop.test", addresses: ["10.0.0.1"] }],
+    ["10.0.0.2:9000", 0.5, { host: "shop.test", addresses: ["10.0.0.2"], rank: 1, omitted: 3 }],
+  ]);
+  assert.equal(both.list({ find: "10.0.0.2", limit: 9 }).backends.total, 1);
+  const pool = namedKey({ host: "a.test", port: 80 }, 6, "/pool a.test:80");
+  assert.deepEqual(shown(view(at(pool, "a.test", "10.0.0.1", 3), at(pool, "a.test", "10.0.0.2", 3)), "/pool"), [
+    ["10.0.0.1:80", 3, { host: "a.test", addresses: ["10.0.0.1"] }],
+    ["10.0.0.2:80", 3, { host: "a.test", addresses: ["10.0.0.2"] }],
+    ["10.0.0.9:80", 1, undefined],
+  ]);
 });

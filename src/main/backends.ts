@@ -11,6 +11,7 @@ import { backendName } from "../ir/backend-name.ts";
 import type { Ir } from "../ir/ir.ts";
 import type { HealthHistory } from "../telemetry/health-history.ts";
 import { isPool, type Service, serviceKey } from "../upstream/discovery/discovery.ts";
+import type { Resolved } from "../upstream/endpoints/endpoint.ts";
 import type { EndpointStats } from "../upstream/endpoints/endpoints.ts";
 import type { KnownName } from "../upstream/resolve/resolver.ts";
 import { targetName } from "../upstream/settings/pool-target.ts";
@@ -90,9 +91,9 @@ export class BackendViews {
   #backend({ backend, isNamed, uses }: UsedBackend, services: ReadonlyMap<string, Service>): Entry[] {
     const { key, target, origin } = backend;
     if (target.type === "routeGroup" || (target.type === "service" && !isNamed)) return [];
-    const seen = this.#endpoints.ofBackend([backend, ...uses]);
+    const seen = this.#endpoints.ofBackend([backend, ...uses]) ?? [];
     const service = target.type === "service" || target.type === "pool" ? services.get(target.key) : undefined;
-    const endpoints = service === undefined ? ((seen && [this.#endpoint(seen)]) ?? []) : this.#workloads(service);
+    const endpoints = service === undefined ? seen.map((each) => this.#endpoint(each.seen)) : this.#workloads(service);
     return [{ key, name: backendName(backend), kind: target.type, origin, endpoints, uses, counted: [key] }];
   }
 
@@ -108,8 +109,13 @@ export class BackendViews {
       const { keys, view } = this.#endpoint(seen);
       const isNotReady = seen.workload.status === "unhealthy" && seen.rank === undefined;
       const { backup } = seen.workload;
-      if (isPool(service)) return { keys, view: { ...view, ...(backup && { backup }) } };
-      return { keys, view: { ...view, workload: workloadOf(seen), ...(isNotReady && { state: "notReady" }) } };
+      const { behind } = seen;
+      const order = backup ? { backup } : { ...(behind !== "" && !isNotReady && { behind }) };
+      if (isPool(service)) return { keys, view: { ...view, ...order } };
+      return {
+        keys,
+        view: { ...view, ...order, workload: workloadOf(seen), ...(isNotReady && { state: "notReady" }) },
+      };
     });
   }
 
@@ -120,7 +126,7 @@ export class BackendViews {
 
   #endpointView({ addresses, capacity, stats: all }: SeenEndpoint, changes: EndpointView["changes"]): EndpointView {
     const stats = combined(all);
-    const { evictedMs = null, check, pool, name, limits } = stats ?? {};
+    const { evictedMs = null, check, pool, name, limits, resolved } = stats ?? {};
     const eviction = changes.find(({ state }) => state === "evicted");
     return {
       addresses: addresses.map(targetName),
@@ -144,7 +150,7 @@ export class BackendViews {
       ...(pool && {
         pool: { active: pool.active, idle: pool.idle, connecting: pool.connecting, waiting: pool.waiting },
       }),
-      ...(name && { name: nameView(name) }),
+      ...((name ?? resolved) && { name: nameView(name, resolved) }),
       ...(limits && { limits: { ...limits, rejected: (stats?.overflows ?? 0) + (pool?.overflows ?? 0) } }),
     };
   }
@@ -200,8 +206,17 @@ function stateOf(stats: EndpointStats | undefined): EndpointView["state"] {
   return stats.check !== null && stats.check.healthy === undefined ? "pending" : "healthy";
 }
 
-function nameView({ ageMs, ...name }: KnownName): NonNullable<EndpointView["name"]> {
-  return { ...name, ...(ageMs !== null && { foundAt: Math.round(Date.now() - ageMs) }) };
+/** Without `known`, the addresses come from workers that have looked the name up and do not have the endpoint any more. */
+function nameView(known: KnownName | undefined, resolved: Resolved | undefined): NonNullable<EndpointView["name"]> {
+  const { addresses = resolved?.address.at ?? [], ageMs = null, error } = known ?? {};
+  return {
+    ...(resolved && { host: resolved.host }),
+    addresses,
+    ...(ageMs !== null && { foundAt: Math.round(Date.now() - ageMs) }),
+    ...(error !== undefined && { error }),
+    ...(resolved?.address.rank && { rank: resolved.address.rank }),
+    ...(resolved?.omitted && { omitted: resolved.omitted }),
+  };
 }
 
 function failingFirst(endpoints: readonly EntryEndpoint[]): readonly EntryEndpoint[] {

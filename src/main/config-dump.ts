@@ -245,7 +245,8 @@ function dumpBackend({ key, target, ...named }: Backend | RouteBackend): Fields 
   if (target.type === "dynamic") return { dynamic: { name, namespace, target: target.expression ?? null } };
   if (target.type === "pool") return { pool: { name, namespace } };
   if (target.type === "internal") return { internal: { name, namespace, path: target.path } };
-  return { host: { name, namespace, target: targetText(target) } };
+  const { dns } = target.type === "static" ? target : {};
+  return { host: { name, namespace, target: targetText(target), ...(dns && { dns: withDurations(dns, "minTtl") }) } };
 }
 
 function targetText(target: Target): string {
@@ -339,6 +340,7 @@ const REDACTORS: Redactors = {
       "streamIdleTimeout",
       "maxConnectionDuration",
     ),
+  ipAccess: unchanged,
   networkAuthorization: unchanged,
   networkExtAuthz: redactAuthz,
   proxyProtocol: unchanged,

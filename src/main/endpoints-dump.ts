@@ -2,11 +2,11 @@ import { withDurations } from "../base/durations.ts";
 import type { Backend, Ir } from "../ir/ir.ts";
 import { connectionOf } from "../upstream/destinations/destinations.ts";
 import { type Service, ServiceIndex, serviceKey, type Workload } from "../upstream/discovery/discovery.ts";
-import { type Locality, localityBuckets } from "../upstream/discovery/locality.ts";
+import { type Locality, localityBuckets, whyBehind } from "../upstream/discovery/locality.ts";
 import type { CheckStats } from "../upstream/endpoints/endpoint.ts";
-import { byOwner, combineStats, type EndpointStats, endpointKey } from "../upstream/endpoints/endpoints.ts";
+import { byOwner, combineStats, type EndpointStats, endpointKey, namedKey } from "../upstream/endpoints/endpoints.ts";
 import { checkIdentity } from "../upstream/endpoints/health-check.ts";
-import { type Address, targetName } from "../upstream/settings/pool-target.ts";
+import { type Address, isFollowed, targetName } from "../upstream/settings/pool-target.ts";
 
 type Json = Readonly<Record<string, unknown>>;
 
@@ -27,11 +27,19 @@ export interface SeenEndpoint {
   readonly stats: readonly EndpointStats[];
 }
 
+/** An endpoint by the text of its address. */
+interface SeenAt {
+  readonly host: string;
+  readonly seen: SeenEndpoint;
+}
+
 /** An address of a workload behind a service. */
 export interface SeenWorkload extends SeenEndpoint {
   readonly workload: Workload;
   /** Index of its bucket of near and far workloads; undefined: it gets no requests. */
   readonly rank: number | undefined;
+  /** Why that is not the first one; `` if it is. */
+  readonly behind: string;
 }
 
 /** The endpoints of one configuration; indexes services and statistics once for all services and backends. */
@@ -41,10 +49,14 @@ export class EndpointsDump {
   /** Statistics of the endpoints of a workload by its uid. */
   readonly #byWorkload: (uid: string) => readonly EndpointStats[];
 
+  /** Statistics of the addresses of a name by the key of its endpoints. */
+  readonly #byName: ReadonlyMap<string | undefined, readonly EndpointStats[]>;
+
   constructor({ services, workloads }: Pick<Ir, "services" | "workloads">, live: LiveEndpoints) {
     this.#live = live;
     this.#services = new ServiceIndex(services, workloads);
     this.#byWorkload = byOwner(live.endpoints.values());
+    this.#byName = Map.groupBy(live.endpoints.values(), ({ resolved }) => resolved?.of);
   }
 
   /**
@@ -64,8 +76,10 @@ export class EndpointsDump {
   /** The addresses of a service, the nearest first and those that get no requests last. */
   ofService(service: Service): SeenWorkload[] {
     const { buckets, unused } = this.#bucketsOf(service);
-    const seen = (workload: Workload, rank?: number): SeenWorkload[] =>
-      this.#addresses(workload, service).map(({ seen }) => ({ ...seen, workload, rank }));
+    const seen = (workload: Workload, rank?: number): SeenWorkload[] => {
+      const behind = rank === 0 ? "" : whyBehind(service, workload, this.#live.locality);
+      return this.#addresses(workload, service).map(({ seen }) => ({ ...seen, workload, rank, behind }));
+    };
     const used = buckets.flatMap((bucket, rank) => bucket.flatMap((workload) => seen(workload, rank)));
     return [...used, ...unused.flatMap((workload) => seen(workload))];
   }
@@ -82,12 +96,12 @@ export class EndpointsDump {
 
   /** One entry, or one for each address if there are several. */
   #dumped(workload: Workload, service: Service): DumpedEndpoint[] {
-    const { uid, status, capacity, address } = workload;
+    const { uid, status, capacity, address, locality } = workload;
     const key = serviceKey(service);
     if (address !== undefined)
       return this.#addresses(workload, service).map(({ host, seen }) => ({
         key: host,
-        shown: { capacity },
+        shown: { capacity, ...(locality && { locality }) },
         stats: combined(seen.stats),
       }));
     const shown = { endpoint: { workloadUid: uid, port: workload.services[key], status }, capacity };
@@ -99,15 +113,18 @@ export class EndpointsDump {
     }));
   }
 
-  #addresses(workload: Workload, service: Service): { readonly host: string; readonly seen: SeenEndpoint }[] {
+  #addresses(workload: Workload, service: Service): SeenAt[] {
     const { uid, capacity, workloadIps, hostname, address } = workload;
-    if (address !== undefined) {
-      const stats = this.#byWorkload(uid);
-      return [{ host: targetName(address), seen: { addresses: [address], capacity, stats } }];
-    }
+    if (address !== undefined) return seenAt(address, capacity, this.#byWorkload(uid));
     const hosts = workloadIps.length > 0 ? workloadIps : [hostname ?? ""];
     const ports = new Set(Object.values({ ...service.ports, ...workload.services[serviceKey(service)] }));
     const known = this.#byWorkload(uid);
+    if (workloadIps.length === 0 && hostname !== undefined)
+      return Array.from(ports, (port) => {
+        const target = `${hostname}:${port}`;
+        const own = known.filter((stats) => (stats.resolved?.target ?? stats.target) === target);
+        return seenAt({ host: hostname, port }, capacity, own);
+      }).flat();
     return hosts.map((host) => {
       const addresses = Array.from(ports, (port) => ({ host, port }));
       const targets = new Set(addresses.map(targetName));
@@ -118,34 +135,49 @@ export class EndpointsDump {
   /** The endpoints of a pool, or the one of a static backend (see `ofBackend`), in the shape of a service's endpoints. */
   backend(uses: readonly BackendLike[]): Json {
     const [first] = uses;
-    const seen = this.ofBackend(uses);
+    const all = this.ofBackend(uses);
     const pool = first?.target.type === "pool" ? this.#services.find(first.target.key)?.service : undefined;
     if (pool !== undefined) return { ...balancingOf(pool), endpoints: this.#endpointsOf(pool) };
-    if (first === undefined || seen === undefined) return {};
-    // Other backends may send to the same endpoints: the count is this backend's own.
-    const total = this.#live.calls.get(first.key) ?? 0;
-    const shared = combined(seen.stats);
-    const [address] = seen.addresses;
-    const stats = shared && { ...shared, total };
-    return { endpoints: [partition([{ key: targetName(address), shown: { capacity: seen.capacity }, stats }])] };
+    if (first === undefined || all === undefined) return {};
+    // Other backends may send to the same endpoint: the count is this backend's own.
+    const total = all.length > 1 ? undefined : this.#live.calls.get(first.key);
+    const dumped = all.map(({ host, seen: { capacity, stats } }): DumpedEndpoint => {
+      const shared = combined(stats);
+      return { key: host, shown: { capacity }, stats: shared && { ...shared, total: total ?? shared.total } };
+    });
+    return { endpoints: [partition(dumped)] };
   }
 
   /**
-   * The one endpoint of a static backend; undefined for others. `uses` are the backend and what refers to it: different policies have
-   * different connections.
+   * The endpoint of a static backend, or those of its name; undefined for others. `uses` are the backend and what refers to it: different
+   * policies have different connections.
    */
-  ofBackend(uses: readonly BackendLike[]): (SeenEndpoint & { readonly addresses: readonly [Address] }) | undefined {
+  ofBackend(uses: readonly BackendLike[]): readonly SeenAt[] | undefined {
     const [first] = uses;
     if (first === undefined || (first.target.type !== "static" && first.target.type !== "unix")) return undefined;
     const { type: _, ...address } = first.target;
-    const keys = new Set(
-      uses.map(({ policies }) =>
-        endpointKey({ ...address, ...connectionOf(policies, this.#services) }, 1, "", checkIdentity(policies)),
-      ),
-    );
-    const stats = [...keys].flatMap((key) => this.#live.endpoints.get(key) ?? []);
-    return { addresses: [address], capacity: 1, stats };
+    const stats = new Map<string, EndpointStats>();
+    for (const { policies } of uses) {
+      const target = { ...address, ...connectionOf(policies, this.#services) };
+      const check = checkIdentity(policies);
+      const whole = this.#live.endpoints.get(endpointKey(target, 1, "", check));
+      const named = isFollowed(target) ? (this.#byName.get(namedKey(target, 1, "", check)) ?? []) : [];
+      for (const each of [...(whole === undefined ? [] : [whole]), ...named]) stats.set(each.key, each);
+    }
+    return seenAt(address, 1, [...stats.values()]);
   }
+}
+
+/** The endpoint at an address; if it is a name, and workers know its addresses, each of those. */
+function seenAt(address: Address, capacity: number, stats: readonly EndpointStats[]): SeenAt[] {
+  const found = stats.filter(({ resolved }) => resolved !== undefined);
+  if ("path" in address || found.length === 0)
+    return [{ host: targetName(address), seen: { addresses: [address], capacity, stats } }];
+  return [...Map.groupBy(found, ({ target }) => target)].map(([host, own]) => {
+    const { address: { at = [] } = {}, weight = capacity } = own[0]?.resolved ?? {};
+    const addresses = at.map((each) => ({ host: each, port: address.port }));
+    return { host, seen: { addresses, capacity: weight, stats: own } };
+  });
 }
 
 type BackendLike = Pick<Backend, "key" | "target" | "policies">;

@@ -32,10 +32,11 @@ import { Supervisor, type SupervisorEvents } from "../worker/supervisor.ts";
 import { WorkerThreads } from "../worker/worker-threads.ts";
 import { ConfigFollower, type Loaded } from "./config-follower.ts";
 import type { Follower, Host } from "./follower.ts";
+import type { GatewayLog } from "./gateway-log.ts";
 import { Impacts } from "./impacts.ts";
 import { InternalApi } from "./internal-api.ts";
 import type { LogFile } from "./log-file.ts";
-import type { GatewayLog, LogSink } from "./log-sink.ts";
+import type { Sink } from "./log-sink.ts";
 import { ManagedCertificates } from "./managed-certificates.ts";
 import { makePlane } from "./plane.ts";
 import { StreamFollower } from "./stream-follower.ts";
@@ -77,7 +78,7 @@ export class Gateway {
   readonly history: TrafficHistory;
   readonly exports: TelemetryExport;
   readonly certificates: ManagedCertificates;
-  readonly sink: LogSink;
+  readonly sink: Sink;
   readonly settings: Settings;
   readonly #output: LogOutput;
   readonly #file: LogFile | undefined;
@@ -214,7 +215,7 @@ export class Gateway {
     try {
       await gateway.#start();
     } catch (error) {
-      await gateway.#close();
+      await gateway.close();
       throw new StartError(messageOf(error));
     }
     return gateway;
@@ -292,6 +293,17 @@ export class Gateway {
   handOver(): Promise<void> {
     this.#shutdown ??= this.#drain(true);
     return this.#shutdown;
+  }
+
+  /** Ends at once: connections break. */
+  async close(): Promise<void> {
+    this.#memory?.close();
+    this.history.close();
+    this.#follower.close();
+    this.#resources.close();
+    await Promise.all([this.certificates.close(), this.supervisor.stop(), this.rehearsals.close()]);
+    await Promise.all([this.#internal, ...this.#servers.values()].map((server) => server.close()));
+    this.#file?.close();
   }
 
   /** All listening sockets, for a process that takes over. */
@@ -396,19 +408,9 @@ export class Gateway {
       this.#log.warn("drain duration expired with pending connections, forcefully shutting down", { connections: cut });
     // The spans of the last requests are exported in the rest of the deadline.
     await this.exports.close(Math.max(MIN_EXPORT_MS, terminationMaxDeadline - (performance.now() - startedAt)));
-    await this.#close();
-    this.#file?.close();
+    await this.close();
     await this.sink.flush(LOG_FLUSH_MS);
     this.#onStopped();
-  }
-
-  async #close(): Promise<void> {
-    this.#memory?.close();
-    this.history.close();
-    this.#follower.close();
-    this.#resources.close();
-    await Promise.all([this.certificates.close(), this.supervisor.stop(), this.rehearsals.close()]);
-    await Promise.all([this.#internal, ...this.#servers.values()].map((server) => server.close()));
   }
 }
 

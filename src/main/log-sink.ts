@@ -1,19 +1,9 @@
 import { fstatSync, writeSync } from "node:fs";
 import { linesIn } from "../base/lines.ts";
-import type { LogOutput } from "../base/log.ts";
 import { counter, type ExtraMetric } from "../telemetry/prometheus.ts";
-import type { AccessFormat } from "../telemetry/settings.ts";
-import type { LogFile } from "./log-file.ts";
 
-/** The log of a gateway: lines of the main thread and of workers go to one sink, those of the access log perhaps to a file. */
-export interface GatewayLog {
-  readonly output: LogOutput;
-  readonly sink: LogSink;
-  /** Default: that of `output`. */
-  readonly accessFormat?: AccessFormat;
-  /** For the access log; default: it goes to `sink`. */
-  readonly file?: LogFile | undefined;
-}
+/** Where the lines of a log go. */
+export type Sink = Pick<LogSink, keyof LogSink>;
 
 /** Bytes that may wait for a slow reader: about twenty thousand lines of the access log. */
 const MAX_WAITING = 4 * 1024 * 1024;

@@ -6,7 +6,6 @@ import { backendName } from "../ir/backend-name.ts";
 import type { Ir, Listener, Route, RouteBackend, RouteMatch, TcpRoute, ValueMatch } from "../ir/ir.ts";
 import { groupOwner, type PackedIr, type PackedRoutes, placeAt, routeAt } from "../ir/packed-ir.ts";
 import { inPrecedence } from "../ir/route-order.ts";
-import { NO_POLICY_SET } from "../policies/merge.ts";
 import { seriesKey } from "../telemetry/counter-memory.ts";
 import { UNKNOWN } from "../telemetry/custom-labels.ts";
 import { REQUEST_LABELS } from "../telemetry/metric-table.ts";
@@ -290,9 +289,7 @@ function entriesOf(
 ): Entry[] {
   const indexes = new Map(routes.map((route, index) => [route, index]));
   const winners = new Map<AnyRoute, readonly string[]>();
-  for (const { route, code, found } of lintRoutes(owner.listener?.policies ?? NO_POLICY_SET, linted, (winner) =>
-    nameOf(winner.route),
-  ))
+  for (const { route, code, found } of lintRoutes(owner.listener?.policies, linted, (winner) => nameOf(winner.route)))
     if (code === "shadowed-route") winners.set(route, found[0]);
   return inPrecedence(routes).map((route, place) => {
     const { key, ruleName: rule } = route;

@@ -3,20 +3,17 @@ import { existsSync } from "node:fs";
 import { createServer, type Server } from "node:http";
 import { appRoot } from "../base/app-root.ts";
 import { messageOf } from "../base/errors.ts";
-import { formatLine, type Logger, LogOutput } from "../base/log.ts";
-import { parseLogFilter } from "../base/log-filter.ts";
+import type { Logger, LogOutput } from "../base/log.ts";
 import { type Context, write } from "../cli/runner/context.ts";
 import { checkConfig, strictReport } from "../config/check.ts";
 import type { ConfigSource } from "../config/load.ts";
 import type { Settings } from "../config/settings.ts";
-import type { AccessFormat } from "../telemetry/settings.ts";
 import type { WorkerThreads } from "../worker/worker-threads.ts";
 import { renderReport } from "./check-report.ts";
 import { createDefaultConfig, defaultConfigPath } from "./default-config.ts";
 import { Gateway, type GatewayOptions, StartError } from "./gateway.ts";
+import { type GatewayLog, makeLog } from "./gateway-log.ts";
 import type { HarmlessSignals } from "./harmless-signals.ts";
-import { LogFile } from "./log-file.ts";
-import { type GatewayLog, LogSink } from "./log-sink.ts";
 import { isNpmScript, onceEach, onParentGone } from "./npm-script.ts";
 import { quickstartText, tgctlCommand } from "./quickstart-text.ts";
 import { ServiceManager } from "./service-manager.ts";
@@ -26,9 +23,6 @@ import { inheritedSockets, tellPredecessor } from "./take-over/successor.ts";
 
 /** Port of the echo server, to which the quick start's configuration and the examples send requests. */
 const ECHO_PORT = 9099;
-/** Format and level of the log; they take precedence over the configuration (docs/configuration.md#environment-variables). */
-const { LOG_FORMAT, RUST_LOG } = process.env;
-const FORMATS: readonly AccessFormat[] = ["text", "json", "combined", "common"];
 
 /** The configuration of a command line: text, files, or with neither the default file. */
 interface NamedConfig {
@@ -120,7 +114,7 @@ async function start(
   if (supervised) onOrphaned(() => stop(143));
   let gatewayLog: LogOutput | undefined;
   const log = (settings: Settings): GatewayLog => {
-    const made = makeLog(settings);
+    const made = makeLog(settings, process.env);
     gatewayLog = made.output;
     introduce(made.output.logger("gateway"));
     signals.onReopen = () => {
@@ -196,17 +190,6 @@ export async function quickstart(files: readonly string[], signals: HarmlessSign
     }),
   );
   return stopped;
-}
-
-function makeLog(settings: Settings): GatewayLog {
-  const accessFormat = FORMATS.find((each) => each === LOG_FORMAT) ?? settings.logging.format;
-  const format = accessFormat === "json" ? "json" : "text";
-  const sink = new LogSink((lines) => formatLine(format, "warn", "gateway", "log lines were dropped", { lines }));
-  const filter = parseLogFilter(RUST_LOG ?? settings.logging.level);
-  const output = new LogOutput(filter, format, (line) => sink.write(line));
-  const { output: wanted } = settings.logging;
-  const file = wanted && new LogFile(wanted, output.logger("gateway"), (lines) => sink.addLost(lines));
-  return { output, sink, accessFormat, file };
 }
 
 function sourceOf(named: NamedConfig): ConfigSource {

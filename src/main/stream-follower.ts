@@ -10,6 +10,7 @@ import type { Egress } from "../net/egress.ts";
 import type { Diagnostic } from "../translation/problems/diagnostics.ts";
 import { WorkersDied } from "../worker/supervisor.ts";
 import type { XdsClient } from "../xds/client/client.ts";
+import { fleetOfClass } from "../xds/resources.ts";
 import type { Loaded } from "./config-follower.ts";
 import { DEADLY_REPEATS, type Follower, type Host, pauseBefore } from "./follower.ts";
 
@@ -82,16 +83,22 @@ export class StreamFollower implements Follower {
     // Only proxies of a controller pay for the stream.
     const { XdsClient } = await import("../xds/client/client.ts");
     if (this.#closed) return;
-    const { address, rootCa, token, namespace, gateway, pod } = this.#settings;
+    const { address, rootCa, token, namespace, gateway, gatewayClass, pod } = this.#settings;
+    const fleet = gatewayClass === undefined ? `${namespace}/${gateway}` : fleetOfClass(gatewayClass);
     this.#client = new XdsClient({
       address,
       rootCa,
       token,
       egress: this.#egress,
       node: {
-        id: pod ?? `${namespace}/${gateway}`,
-        cluster: `${namespace}/${gateway}`,
-        metadata: { NAMESPACE: namespace, GATEWAY: gateway, ...(pod !== undefined && { POD_NAME: pod }) },
+        id: pod ?? fleet,
+        cluster: fleet,
+        metadata: {
+          NAMESPACE: namespace,
+          ...(gateway !== undefined && { GATEWAY: gateway }),
+          ...(gatewayClass !== undefined && { GATEWAY_CLASS: gatewayClass }),
+          ...(pod !== undefined && { POD_NAME: pod }),
+        },
       },
       log: this.#log,
       onState: (changed) => this.#received(changed),

@@ -18,8 +18,7 @@ import { sensitiveHeaders } from "../trace/redaction.ts";
 import { type Callout, NO_UPSTREAM } from "../upstream/callouts/callout.ts";
 import { fetchThrough } from "../upstream/callouts/fetch.ts";
 import { otlpSender } from "../upstream/callouts/otlp-sender.ts";
-import type { Endpoint } from "../upstream/endpoints/endpoint.ts";
-import { Endpoints } from "../upstream/endpoints/endpoints.ts";
+import { Endpoints, type Held } from "../upstream/endpoints/endpoints.ts";
 import { Pools } from "../upstream/pools/pools.ts";
 import { LookupLanes } from "../upstream/resolve/lookup-lanes.ts";
 import { Resolver } from "../upstream/resolve/resolver.ts";
@@ -63,7 +62,7 @@ export class TelemetryExport {
   /** Exporters of earlier configurations stay: requests that began with one may end at any time, and idle ones cost nothing. */
   readonly #exporters = new Map<string, Exporter>();
   readonly #counts = new Map<Signal, ExportCounts>();
-  #held: readonly Endpoint[] = [];
+  #held: readonly Held[] = [];
 
   /** `endpoints` are those of the main thread. */
   constructor(context: ExportContext, services: OutboundServices, endpoints: Endpoints) {

@@ -11,7 +11,7 @@ import { containerBytes, residentBytes } from "../worker/memory-in-use.ts";
 import type { MemoryLimit } from "../worker/memory-watch.ts";
 import type { SupervisorSettings } from "../worker/supervisor.ts";
 import type { Loaded } from "./config-follower.ts";
-import type { GatewayLog } from "./log-sink.ts";
+import type { GatewayLog } from "./gateway-log.ts";
 
 /** The settings of the supervisor and of its workers. They are read at startup; changes need a restart. */
 export function supervisorSettings(

@@ -18,6 +18,7 @@ import type { CompiledBind, CompiledListener } from "../proxy/compile/compiled.t
 import { originInFrontend, policyOf } from "../proxy/compile/provenance.ts";
 import type { BackendCall, Exchange } from "../proxy/exchange/exchange.ts";
 import { ANSWERED, type AttemptFailed, WAIT } from "../proxy/exchange/phase-result.ts";
+import { addressRefusal } from "../proxy/ingress/ip-access.ts";
 import { refusalOf } from "../proxy/ingress/network-authorization.ts";
 import { HttpCall } from "../proxy/phases/attempt.ts";
 import { openExchange } from "../proxy/phases/handle-request.ts";
@@ -237,6 +238,8 @@ export class Decider {
     if (tls === NO_CERTIFICATE) return closed("Authorization");
     const client = new DecidingClient(addressesOf(sample.source ?? SOME_CLIENT, bind), tls);
     const { network, networkAuthorizer } = bind;
+    const byAddress = addressRefusal(client.remoteAddress, undefined, { bind, services: this.#services });
+    if (byAddress !== undefined) return refusedBy(byAddress.code, byAddress.origin);
     if (network === undefined && networkAuthorizer === undefined) return this.#request(head, client, bind);
     const variables = connectionVariables(client, serverName, this.#services);
     const denial = network?.decide(variables);

@@ -15,9 +15,17 @@ const PASSED = { status: 200, attempts: 1, endpoint: "127.0.0.1:9", untilAnswer:
 const REFUSED = { status: 403, reason: "Authorization", error: "TG_AUTHORIZATION" } as const;
 const BY_RULE = (rule: number) => ({ decider: { policy: "authorization", phase: "route", rule } });
 
-async function explain(routes: readonly object[], fields: Partial<RequestRecord>, more: Omit<Happened, "record"> = {}) {
+async function explain(
+  routes: readonly object[],
+  fields: Partial<RequestRecord>,
+  more: Omit<Happened, "record"> = {},
+  frontendPolicies: object = {},
+) {
   const named = routes.map((route, i) => ({ name: `r${i}`, backends: BACKENDS, ...route }));
-  const rehearsal = new Rehearsal(irOf({ binds: [{ port: 80, listeners: [{ routes: named }] }] }), SETTINGS);
+  const rehearsal = new Rehearsal(
+    irOf({ frontendPolicies, binds: [{ port: 80, listeners: [{ routes: named }] }] }),
+    SETTINGS,
+  );
   const [bind] = rehearsal.binds;
   const record: RequestRecord = {
     time: "2026-11-28T12:00:00.000Z",
@@ -98,6 +106,21 @@ test("an address that is not recorded was one that decided as it happened", asyn
   assert.deepEqual([Object.values(passed.given ?? {}), passed.unlike], [[true], undefined]);
   const known = await explain(routes, { ...denied, client: "192.0.2.7:50001" });
   assert.deepEqual([known.given, known.unlike], [{}, undefined]);
+});
+
+test("who the client of a trusted proxy was is not known from the address of the proxy", async () => {
+  const routes = [{ policies: { ipAccess: { deny: ["192.0.2.0/24"] } } }];
+  const behind = { http: { forwarded: { trustedProxies: ["10.0.0.0/8"] } } };
+  const decider = { policy: "ipAccess", phase: "route" };
+  const denied = { status: 403, reason: "Authorization", error: "TG_AUTHORIZATION", decider } as const;
+  const client = "10.0.0.1:50001";
+  const refused = await explain(routes, { ...denied, client }, {}, behind);
+  assert.deepEqual([Object.values(refused.given ?? {}), refused.unlike], [[false], undefined]);
+  const headers = [["x-forwarded-for", "192.0.2.7"]] as const;
+  const supplied = await explain(routes, { ...denied, client }, { request: { headers } }, behind);
+  assert.deepEqual([supplied.given, supplied.unlike], [{}, undefined]);
+  const direct = await explain(routes, { ...denied, client: "192.0.2.7:50001" }, {}, behind);
+  assert.deepEqual([direct.given, direct.unlike], [{}, undefined]);
 });
 
 test("credentials were valid, invalid or missing", async () => {

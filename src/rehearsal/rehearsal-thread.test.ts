@@ -11,7 +11,12 @@ const configuration = irOf({
 
 test("questions are taken one after the other; too many that wait are rejected", async () => {
   const thread = new RehearsalThread(SETTINGS, {
-    state: () => ({ configuration, ports: {}, resources: NO_RESOURCES, notices: { evictions: [], healths: [] } }),
+    state: () => ({
+      configuration,
+      ports: {},
+      resources: NO_RESOURCES,
+      notices: { evictions: [], healths: [], names: [] },
+    }),
     endpoints: async () => [],
   });
   try {

@@ -9,7 +9,7 @@ import { ExplainedGateway } from "../../test/fuzz/explain/play.ts";
 import { noOpenssl } from "../../test/helpers/certificates.ts";
 import { fc } from "../../test/helpers/property.ts";
 
-const CONFIGURATIONS = Number(process.env.EXPLAIN_CONFIGURATIONS ?? 100);
+const CONFIGURATIONS = Number(process.env.EXPLAIN_CONFIGURATIONS ?? 40);
 const REQUESTS = 8;
 /** Milliseconds: a run of 2,000 requests takes half a minute, and several times that on a busy machine. */
 const LIMIT = Math.max(120_000, CONFIGURATIONS * 1000);

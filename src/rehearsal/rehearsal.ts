@@ -47,7 +47,9 @@ import { dynamicEndpoints } from "../upstream/destinations/dynamic.ts";
 import { Workloads } from "../upstream/discovery/discovery.ts";
 import type { EvictionNotice, HealthNotice } from "../upstream/endpoints/endpoint.ts";
 import { Endpoints } from "../upstream/endpoints/endpoints.ts";
+import type { NamesNotice } from "../upstream/endpoints/named-endpoints.ts";
 import { Pools } from "../upstream/pools/pools.ts";
+import type { Followed } from "../upstream/resolve/followed-name.ts";
 import { Resolver, SYSTEM } from "../upstream/resolve/resolver.ts";
 import { AssumedBackend, inMemory } from "./assumed-backend.ts";
 import { type Assumptions, checkUse } from "./assumptions.ts";
@@ -158,11 +160,13 @@ class RehearsedServer extends BindServer {
 export interface EndpointNotices {
   readonly evictions: readonly EvictionNotice[];
   readonly healths: readonly HealthNotice[];
+  /** Addresses of names. */
+  readonly names: readonly NamesNotice[];
 }
 
 export class Rehearsal {
   /** By default all endpoints are healthy. */
-  notices: EndpointNotices = { evictions: [], healths: [] };
+  notices: EndpointNotices = { evictions: [], healths: [], names: [] };
   readonly #configuration: PackedIr;
   readonly #generation: Generation;
   /** The same configuration without workloads, so that services have no endpoints; compiled when it is asked about. */
@@ -194,7 +198,7 @@ export class Rehearsal {
     this.#records = new Records(output);
     const own = new OwnSockets();
     const egress = new Egress({ provenance: "operator", lookupRules: NO_LOOKUP_RULES }, own);
-    // Names are not looked up either.
+    // Names are not looked up either: their addresses are those that the gateway has found.
     const system = { ...SYSTEM, lookup: nowhere };
     const resolver = new Resolver("V4Only", egress, undefined, system);
     const pool = {
@@ -204,7 +208,9 @@ export class Rehearsal {
       keepAliveDelay: 0,
       connect: this.#backend.connect,
     };
-    const endpoints = new Endpoints(new Pools(pool, resolver, { onConnected() {} }, this.#sweeper));
+    const follow = (): Followed => ({ use() {}, close() {} });
+    const pools = new Pools(pool, resolver, { onConnected() {} }, this.#sweeper);
+    const endpoints = new Endpoints(pools, undefined, undefined, undefined, { follow });
     this.#endpoints = endpoints;
     const metrics = new Metrics();
     this.#watchers = new Watchers(this.#gate, (_id, event) => this.#onEvent(event?.json));
@@ -354,7 +360,10 @@ export class Rehearsal {
 
   /** What threads know, or what is assumed in its place. */
   #noticesOf({ endpoints }: Assumptions): EndpointNotices {
+    const { names } = this.notices;
     if (endpoints === undefined || endpoints === "none") return this.notices;
+    // The assumption concerns the addresses too.
+    this.#endpoints.restart([], [], names);
     const assumed = new Map(
       this.#endpoints.stats().flatMap(({ key, target }) => {
         const health = typeof endpoints === "string" ? endpoints : endpoints[target];
@@ -368,12 +377,13 @@ export class Rehearsal {
     return {
       evictions: [...this.notices.evictions.filter(isOpen), ...unhealthy],
       healths: this.notices.healths.filter(isOpen),
+      names,
     };
   }
 
   async #run(facts: RequestFacts, bind: CompiledBind, given: Given): Promise<Outcome> {
-    const { evictions, healths } = this.#noticesOf(given);
-    this.#endpoints.restart(evictions, healths);
+    const { evictions, healths, names } = this.#noticesOf(given);
+    this.#endpoints.restart(evictions, healths, names);
     this.#choices.begin(given, facts.partly !== undefined);
     const complete = this.#unknowns.begin(facts, sensitiveNames({ services: this.#services, bind }));
     this.#backend.sent.length = 0;

@@ -13,6 +13,7 @@ import type { Phase, TraceEvent } from "../trace/events.ts";
 import { EFFECTIVE_NAMES, writtenPolicy } from "../trace/policy-kinds.ts";
 import { routeName } from "../trace/route-names.ts";
 import { type Step, stepsOf, wholeOf } from "../trace/steps.ts";
+import type { Balancer } from "../upstream/balancers/balancer.ts";
 import type { Endpoint } from "../upstream/endpoints/endpoint.ts";
 import type { EndpointStats } from "../upstream/endpoints/endpoints.ts";
 import type { Asked } from "./choices.ts";
@@ -46,10 +47,10 @@ export function treeOf(run: Run, live: ReadonlyMap<string, EndpointStats>): Step
     if (selection !== undefined) own.splice(policiesEnd(own), 0, ...policySteps(selection, part));
     steps.push(...own);
   }
-  const endpoints = exchange.selected.backend?.balancer?.endpoints ?? [];
+  const balancer = exchange.selected.backend?.balancer;
   const open = [...splits.values()];
   return steps.flatMap((step) => {
-    if (step.kind === "endpoint") return [withOthers(step, endpoints, live)];
+    if (step.kind === "endpoint") return [withOthers(step, balancer, live)];
     return [step, ...(step.kind === "route" ? splitsOf(step, open) : [])];
   });
 }
@@ -235,9 +236,12 @@ function percent(share: number): string {
   return `${Number((share * 100).toFixed(2))} %`;
 }
 
-function withOthers(step: Step, endpoints: readonly Endpoint[], live: ReadonlyMap<string, EndpointStats>): Step {
+function withOthers(step: Step, balancer: Balancer | undefined, live: ReadonlyMap<string, EndpointStats>): Step {
+  const { endpoints = [] } = balancer ?? {};
   const chosen = endpoints.find(({ pool }) => pool.name === step.name);
   if (chosen === undefined) return step;
+  const passedOver = balancer?.passedOver?.(chosen) ?? [];
+  const behind = new Map(passedOver.map(({ name, why }) => [name, why]));
   const now = performance.now();
   const state = (endpoint: Endpoint): string[] => {
     const stats = live.get(endpoint.key);
@@ -250,10 +254,18 @@ function withOthers(step: Step, endpoints: readonly Endpoint[], live: ReadonlyMa
   const others = endpoints.filter((endpoint) => endpoint !== chosen);
   const steps = others.slice(0, MAX_OTHERS).map((endpoint): Step => {
     const result = endpoint.isEvicted(now) ? "no" : "skipped";
-    const reason = [...(result === "no" ? [] : ["not chosen"]), ...state(endpoint)].join(", ");
-    return { kind: "endpoint", name: endpoint.pool.name, result, reason, steps: [] };
+    const { name } = endpoint.pool;
+    const why = behind.get(name) ?? "not chosen";
+    behind.delete(name);
+    const reason = [...(result === "no" ? [] : [why]), ...state(endpoint)].join(", ");
+    return { kind: "endpoint", name, result, reason, steps: [] };
   });
-  return { ...step, reason, steps };
+  const room = MAX_OTHERS - steps.length;
+  const excluded = passedOver.filter(({ name }) => behind.has(name)).slice(0, room);
+  const without = excluded.map(
+    ({ name, why }): Step => ({ kind: "endpoint", name, result: "no", reason: why, steps: [] }),
+  );
+  return { ...step, reason, steps: [...steps, ...without] };
 }
 
 function loadText({ health, pending, latency }: EndpointStats): string {

@@ -178,10 +178,14 @@ export class UnknownFacts implements Unknowns, UnknownValues {
     return isKnown ? undefined : this.decide(condition, fields.map(aboutField));
   };
 
-  /** Whether a client meets a condition on its address; undefined if the address is known. */
-  readonly assumedAddress = (condition: string): boolean | undefined => {
+  /** Whether a client meets a condition on its address; undefined if the address is known. `reported`: by a trusted proxy, which is the peer. */
+  readonly assumedAddress = (condition: string, reported: boolean): boolean | undefined => {
     if (this.#client?.address === false) return this.decide(condition, [SAMPLED_ADDRESS]);
-    return this.#partly !== undefined && !this.#partly.source ? this.decide(condition, [aboutSource()]) : undefined;
+    if (this.#partly === undefined) return undefined;
+    if (!this.#partly.source) return this.decide(condition, [aboutSource()]);
+    return reported && this.mayHave("header", FORWARDED_FOR)
+      ? this.decide(condition, [aboutField(FORWARDED_FOR)])
+      : undefined;
   };
 
   mayHave(of: "header" | "query", name: string): boolean {
@@ -231,6 +235,7 @@ export class UnknownFacts implements Unknowns, UnknownValues {
   }
 }
 
+const FORWARDED_FOR = "x-forwarded-for";
 const NO_FACTS: readonly UnknownFact[] = [];
 
 /** What is not known of a sampled request at this path of the variables; most expressions read what is known. */

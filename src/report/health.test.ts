@@ -10,6 +10,10 @@ test("an endpoint that gets no requests says why", () => {
   assert.equal(whyText({ state: "evicted", evicted: { until: at } }), "until 04:05:06");
   assert.equal(whyText({ state: "unhealthy", evicted: { until: at }, check: { reason: "status 503" } }), "status 503");
   assert.equal(whyText({ state: "healthy", check: {} }), "");
+  assert.equal(
+    whyText({ state: "healthy", behind: "its zone is b, that of the gateway a" }),
+    "its zone is b, that of the gateway a",
+  );
 });
 
 test("a state that only some replicas see has their names", () => {

@@ -9,6 +9,7 @@ interface EndpointHealth {
   readonly evicted?: { readonly until: number; readonly cause?: EvictionCause };
   readonly check?: { readonly reason?: string };
   readonly backup?: boolean;
+  readonly behind?: string;
 }
 
 /** The state of an endpoint; if replicas disagree, with those that see it: `evicted at web-1`. */
@@ -19,10 +20,10 @@ export function stateText({
   return stateAt === undefined ? state : `${state} at ${stateAt.join(", ")}`;
 }
 
-/** Why an endpoint gets no requests; for a backup, that it is one. Empty if it gets some, or if service discovery keeps them from it. */
-export function whyText({ state, evicted, check, backup }: EndpointHealth): string {
+/** Why an endpoint gets no requests, or only in place of others. Empty if it gets some, or if service discovery keeps them from it. */
+export function whyText({ state, evicted, check, backup, behind = "" }: EndpointHealth): string {
   if (state === "unhealthy") return check?.reason ?? "";
-  if (evicted === undefined) return backup === true ? "backup" : "";
+  if (evicted === undefined) return backup === true ? "backup" : behind;
   return joined(`until ${timeText(evicted.until)}`, evicted.cause);
 }
 

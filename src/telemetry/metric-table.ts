@@ -55,6 +55,9 @@ export const METRICS = {
     ["limit"],
     "Requests that a concurrency limit counted together because it had no room for their keys.",
   ),
+  oidc_logins_total: counter(["issuer", "outcome"], "Logins by `oidc`: begun, completed, or why they failed."),
+  oidc_refreshes_total: counter(["issuer", "outcome"], "Refreshes of the tokens of sessions of `oidc`."),
+  oidc_logouts_total: counter(["issuer", "by", "outcome"], "Logouts of sessions of `oidc`, by users or the provider."),
   grpc_calls_total: counter(["backend", "route", "grpc_status"], "gRPC calls that ended, by their status."),
   policy_shadow_total: counter(
     ["policy", "decision", "gateway", "listener", "route"],
@@ -66,6 +69,10 @@ export const METRICS = {
     "Time from the backend's response head to the end of the response.",
   ),
   downstream_connections_total: counter(CONNECTION_LABELS, "Connections accepted from clients."),
+  downstream_denied_connections_total: counter(
+    ["bind", "policy"],
+    "Connections that were closed because their client may not connect.",
+  ),
   downstream_received_bytes_total: counter(CONNECTION_LABELS, "Bytes received from clients."),
   downstream_sent_bytes_total: counter(CONNECTION_LABELS, "Bytes sent to clients."),
   event_loop_lag_seconds: gauge(["worker"], "How late the event loop of a worker was at the last sample."),

@@ -60,6 +60,75 @@ test("check warns about alternatives that make no choice, and about those that a
   assert.deepEqual(warned({ jwtAuth, satisfy: { any } }), [["taken-credential", `${at}.any[1].jwtAuth`]]);
 });
 
+test("check warns about logins whose paths other routes get, pages after a logout that need a login, and plain HTTP", () => {
+  const oidc = {
+    issuer: "https://id.example",
+    authorizationEndpoint: "https://id.example/auth",
+    tokenEndpoint: "https://id.example/token",
+    jwks: '{"keys":[]}',
+    clientId: "c",
+    clientSecret: "s",
+    redirectURI: "https://shop.example/callback",
+    logout: { path: "/logout", redirectURI: "https://shop.example/bye" },
+  };
+  const backends = [{ host: "127.0.0.1:1" }];
+  const at = (path: string, policies: object) => ({
+    name: `at.${path.slice(1)}.x`,
+    matches: [{ path: { pathPrefix: path } }],
+    policies,
+    backends,
+  });
+  const warned = (
+    routes: readonly object[],
+    listener = {},
+    changes = {},
+    routeGroups: readonly object[] = [],
+  ): [string | undefined, string][] => {
+    const policies = { oidc: { ...oidc, ...changes } };
+    const all = routes.map((route) => ("protected" in route ? at(String(route.protected), policies) : route));
+    const text = stringify(
+      { routeGroups, binds: [{ port: 2, listeners: [{ ...listener, routes: all }] }] },
+      { aliasDuplicateObjects: false },
+    );
+    const { ok, diagnostics } = reportOf(loadConfig({ kind: "text", text }, { OIDC_COOKIE_SECRET: "ab".repeat(32) }));
+    assert.ok(ok, JSON.stringify(diagnostics));
+    return diagnostics.filter(({ severity }) => severity === "warning").map(({ lint, message }) => [lint, message]);
+  };
+  const open = at("/", {});
+  assert.deepEqual(warned([{ protected: "/app" }, open]), [
+    ["unserved-login-path", "its login needs /callback, which goes to at..x"],
+    ["unserved-login-path", "its login needs /logout, which goes to at..x"],
+  ]);
+  const page = "after a logout the browser gets /bye, which";
+  assert.deepEqual(warned([{ protected: "/" }]), [
+    ["protected-logout-page", `${page} this policy protects by a login`],
+  ]);
+  assert.deepEqual(warned([{ protected: "/" }, at("/bye", {})]), []);
+  const any = [{ oidc }, { ipAccess: { allow: ["10.0.0.0/8"] } }];
+  assert.deepEqual(warned([at("/", { satisfy: { any } })]), [
+    ["protected-logout-page", `${page} this policy protects by a login`],
+  ]);
+  assert.deepEqual(warned([open], { policies: { oidc } }), [
+    ["protected-logout-page", `${page} this policy protects by a login`],
+  ]);
+  const group = [{ name: "g", routes: [at("/", { oidc: { ...oidc, logout: undefined } })] }];
+  const delegating = { ...at("/", {}), backends: [{ routeGroup: "g" }] };
+  assert.deepEqual(warned([{ protected: "/app" }, delegating], {}, { logout: undefined }, group), []);
+  // Another site may have the page, and another listener the host.
+  const elsewhere = { logout: { path: "/logout", redirectURI: "https://www.example/bye" } };
+  assert.deepEqual(warned([{ protected: "/" }], { hostname: "shop.example" }, elsewhere), []);
+  assert.deepEqual(warned([{ protected: "/app" }, open], { hostname: "other.example" }), []);
+  const plain = { redirectURI: "http://shop.example/callback", logout: undefined };
+  assert.deepEqual(warned([{ protected: "/" }], {}, plain), [
+    [
+      "unencrypted-login",
+      "sends the cookie of the session unencrypted, because redirectURI is http://shop.example/callback",
+    ],
+  ]);
+  for (const host of ["localhost:3000", "127.0.0.1", "[::1]:3000"])
+    assert.deepEqual(warned([{ protected: "/" }], {}, { ...plain, redirectURI: `http://${host}/callback` }), []);
+});
+
 test("check warns about limits of bodies that the limit of all requests makes useless", () => {
   const warned = (all: string, own: string | number): string[] => {
     const routes = [{ policies: { maxRequestBodySize: own }, backends: [{ host: "127.0.0.1:1" }] }];

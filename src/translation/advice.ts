@@ -5,14 +5,20 @@ import { DEFAULT_BUFFERED_BYTES } from "../base/buffered-bytes.ts";
 import type { ListenAddress } from "../base/listen-address.ts";
 import type { Path } from "../base/paths.ts";
 import type { CelEnvironment, Scope } from "../cel/index.ts";
-import type { Listener, ProxyProtocol, Route } from "../ir/ir.ts";
+import type { Frontend, Listener, ProxyProtocol, Route } from "../ir/ir.ts";
 import type { AuthorizationRule } from "../policies/authorization/schema.ts";
+import { PolicyError } from "../policies/contract/policy-error.ts";
 import type { ExtAuthz } from "../policies/ext-authz/schema.ts";
+import { AccessLists, isAllowed } from "../policies/ip-access/access-lists.ts";
+import type { IpAccess } from "../policies/ip-access/schema.ts";
 import { kindsOf } from "../policies/merge.ts";
 import type { PolicyInputs, PolicySet } from "../policies/policy-set.ts";
+import { loginsIn } from "../policies/satisfy/logins.ts";
 import { readCertificate } from "../tls/certificate-list.ts";
 import { altNames } from "../tls/client-certificate.ts";
 import type { TlsServer } from "../tls/tls-settings.ts";
+import type { Service } from "../upstream/discovery/discovery.ts";
+import { type Locality, prefersNear } from "../upstream/discovery/locality.ts";
 import { lintedRoute, meet } from "./linted-route.ts";
 import { writtenConditions } from "./problems/known-fields.ts";
 import { lint, problemOf } from "./problems/lint.ts";
@@ -51,6 +57,8 @@ export function adviseOnPolicies(
       lint(report, [...path, kind], "lenient-authentication", mode);
   }
   adviseOnAlternatives(set, path, report);
+  for (const { redirectURI } of loginsIn(set))
+    if (isUnencrypted(redirectURI)) lint(report, path, "unencrypted-login", redirectURI);
   const { backendTLS } = set;
   if (backendTLS?.insecure === true && backendTLS.root !== undefined)
     lint(report, [...path, "backendTLS", "root"], "unused-root");
@@ -65,6 +73,18 @@ export function adviseOnPolicies(
     if (maxTokens === 0) lint(report, at, "closed-limit");
     else if (tokensPerFill === 0) lint(report, at, "unfilled-limit");
   }
+}
+
+/** About a service or pool at `path` that prefers near endpoints. `own`: where this process runs. */
+export function adviseOnLocality(
+  service: Pick<Service, "loadBalancer">,
+  own: Locality,
+  path: Path,
+  report: Report,
+): void {
+  const [first] = service.loadBalancer?.routingPreferences ?? [];
+  if (first === undefined || !prefersNear(service) || own[first] !== undefined) return;
+  lint(report, path, "unknown-locality", first, service.loadBalancer?.mode === "Strict");
 }
 
 /** About the alternatives of `satisfy`. */
@@ -83,6 +103,19 @@ function adviseOnAlternatives(set: PolicySet, path: Path, report: Report): void 
       if (own !== undefined && before !== undefined && isDeepStrictEqual(own, before))
         lint(report, [...path, "satisfy", "any", i, kind], "taken-credential", kind);
   }
+}
+
+/** Over plain HTTP, and not to this machine. */
+function isUnencrypted(uri: string): boolean {
+  const { protocol, hostname } = new URL(uri);
+  return protocol === "http:" && !/^(?:localhost|.*\.localhost|127\..*|\[::1\])$/.test(hostname);
+}
+
+/** About the login of a listener, which protects all its pages. */
+export function adviseOnLogout(set: PolicySet, path: Path, report: Report): void {
+  for (const { redirectURI, logout } of loginsIn(set))
+    if (logout?.redirectURI !== undefined && new URL(logout.redirectURI).host === new URL(redirectURI).host)
+      lint(report, path, "protected-logout-page", new URL(logout.redirectURI).pathname, undefined);
 }
 
 /** Expressions for values that services are sent by default. */
@@ -122,9 +155,9 @@ function reads(part: unknown, variable: string, cel: CelEnvironment): boolean {
   }
 }
 
-/** About the routes of a listener or group, those of connections after those of HTTP; each is reported at its origin. */
+/** About the routes of a listener, or of a group, which has no policies; those of connections after those of HTTP; each is reported at its origin. */
 export function adviseOnRoutes(
-  owner: Pick<Listener, "hostname" | "routes" | "tcpRoutes" | "policies">,
+  owner: Pick<Listener, "hostname" | "routes" | "tcpRoutes"> & Partial<Pick<Listener, "policies">>,
   report: Report,
 ): void {
   const routes = [...owner.routes, ...owner.tcpRoutes];
@@ -183,6 +216,26 @@ export function adviseOnFrontend(
   adviseOnPeers(used, ["frontendPolicies", proxyProtocol === undefined ? "proxy" : "proxyProtocol"], report);
   if ((http?.forwarded?.trustedProxies?.length ?? 0) > 0)
     lint(report, ["frontendPolicies", "http", "forwarded", "trustedProxies"], "trusted-balancer");
+}
+
+/** About addresses that may connect, and proxies whose clients are taken from their fields. */
+export function adviseOnAccess({ ipAccess, forwarded, proxyProtocol }: Frontend, report: Report): void {
+  const proxies = forwarded?.trustedProxies ?? [];
+  // With PROXY headers, the address is not that of the peer.
+  if (ipAccess === undefined || proxyProtocol !== undefined || proxies.length === 0) return;
+  const lists = listsOf(ipAccess);
+  const excluded = proxies.filter((proxy) => lists && !isAllowed(lists.decide(proxy.split("/", 1)[0] ?? "")));
+  if (excluded.length > 0) lint(report, ["frontendPolicies", "ipAccess"], "excluded-proxy", excluded);
+}
+
+/** Undefined if they have a mistake, which is reported elsewhere. */
+function listsOf(ipAccess: IpAccess): AccessLists | undefined {
+  try {
+    return new AccessLists(ipAccess);
+  } catch (error) {
+    if (!(error instanceof PolicyError)) throw error;
+    return undefined;
+  }
 }
 
 /** About limits of routes that are above `limit`, that of all requests. 0 = unlimited. */

@@ -8,6 +8,7 @@ import type { PolicyInputs, PolicyKind } from "../policies/policy-set.ts";
 import { KINDS } from "../policies/registry.ts";
 import type { CallPolicies } from "../policies/schema/call.ts";
 import type { CredentialTarget } from "../policies/schema/location.ts";
+import type { DnsSettings } from "../upstream/discovery/dns.ts";
 import type { Report } from "./problems/problem.ts";
 
 /** What the user wrote for a kind that levels replace: in the innermost of `levels` that has it. */
@@ -96,6 +97,7 @@ export interface CalledInputs {
 export interface CalledBackend {
   /** Absent if it has no fixed address, or several. */
   readonly host?: string | undefined;
+  readonly dns?: DnsSettings | undefined;
   /** It is a pool with the key `/<name>`. Absent: false. */
   readonly isPool?: boolean;
   /** The last are its own. */

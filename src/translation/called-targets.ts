@@ -249,7 +249,7 @@ export class CalledTargets {
     }
     if (named.host !== undefined)
       // Problems of the backend are reported where it is written.
-      return translateTarget({ host: named.host }, at, {
+      return translateTarget({ host: named.host, dns: named.dns }, at, {
         ...this.#context,
         hosts: undefined,
         report: () => {},

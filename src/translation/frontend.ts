@@ -18,7 +18,7 @@ import { prepareNetworkAuthz } from "../policies/ext-authz/network.ts";
 import type { NetworkExtAuthz } from "../policies/ext-authz/network-schema.ts";
 import type { LogFields } from "../telemetry/settings.ts";
 import type { CallContext } from "./called-targets.ts";
-import { reportProblem, translateCallPolicies } from "./policies.ts";
+import { reportProblem, translateCallPolicies, translatePolicies } from "./policies.ts";
 import type { Report } from "./problems/problem.ts";
 import { FRONTEND_ALIASES, type FrontendInput, frontendHttp, frontendTcp, proxyProtocol } from "./schema/frontend.ts";
 import { type SettingsInput, settings } from "./schema/settings.ts";
@@ -34,23 +34,30 @@ const HTTP = frontendHttp.parse({});
 const TCP = frontendTcp.parse({});
 const PROXY_PROTOCOL = proxyProtocol.parse({});
 
-/** The settings that call services, as runtime types. */
-type Calling = Pick<Frontend, "networkExtAuthz" | "accessLog" | "tracing">;
+/** The settings that call services or name files, as runtime types. */
+type Calling = Pick<Frontend, "ipAccess" | "networkExtAuthz" | "accessLog" | "tracing">;
 
 /**
- * Those of `input` that call services. `former`: what a configuration file says for them in other places, `tracing` at `tracingPath`.
+ * Those of `input` that call services or name files. `former`: what a configuration file says for them in other places, `tracing` at `tracingPath`.
  * Problems are reported.
  */
 export function translateCalling(
   input: FrontendInput,
-  context: Pick<CallContext, "calledTargets" | "report" | "cel">,
+  context: CallContext,
   former: { readonly logging: SettingsInput["logging"]; readonly tracing?: TracingInput | undefined } = NOTHING_FORMER,
 ): Calling {
+  const { ipAccess } = translatePolicies(
+    defined({ ipAccess: input.ipAccess }),
+    "gateway",
+    ["frontendPolicies"],
+    context,
+  );
   const networkExtAuthz = translateNetworkExtAuthz(input, context);
   const accessLog = translateAccessLog(input, former.logging, context);
   const { tracing = former.tracing } = input;
   const tracingPath = input.tracing === undefined ? ["config", "tracing"] : ["frontendPolicies", "tracing"];
   return {
+    ...(ipAccess !== undefined && { ipAccess }),
     ...(networkExtAuthz !== undefined && { networkExtAuthz }),
     ...(accessLog !== undefined && { accessLog }),
     ...(tracing !== undefined && { tracing: translateTracing(tracing, tracingPath, context) }),
@@ -134,6 +141,7 @@ export function dumpFrontend(input: FrontendInput, calling: Calling, around: Ori
     udp,
     tls,
     connect,
+    ipAccess: calling.ipAccess,
     networkAuthorization,
     networkExtAuthz: calling.networkExtAuthz,
     proxyProtocol,

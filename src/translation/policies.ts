@@ -13,7 +13,7 @@ import type { BackendTunnelInput } from "../policies/schema/upstream-settings.ts
 import { POLICY_SCHEMAS } from "../policies/schemas.ts";
 import type { Phase } from "../trace/events.ts";
 import type { BackendTunnel } from "../upstream/settings/settings.ts";
-import { adviseOnPolicies, adviseOnRules } from "./advice.ts";
+import { adviseOnLogout, adviseOnPolicies, adviseOnRules } from "./advice.ts";
 import { translateBackendTunnel } from "./backend-tunnel.ts";
 import type { CallContext, Quiet, TranslatePolicies } from "./called-targets.ts";
 import { lint } from "./problems/lint.ts";
@@ -40,6 +40,7 @@ export function translatePolicies(
   if (validatePolicies(set, phase, path, report, cel)) {
     noteRetry(set, path, report, cel);
     adviseOnPolicies(set, around, path, report, cel);
+    if (phase === "gateway") adviseOnLogout(set, path, report);
     const { authorization } = set;
     if (authorization !== undefined)
       adviseOnRules(authorization.rules, "request", [...path, "authorization", "rules"], report, cel);

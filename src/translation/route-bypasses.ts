@@ -1,6 +1,5 @@
 /** Requests that get past the authentication of a route, because another route takes them. */
 import type { PathMatch, Route } from "../ir/ir.ts";
-import { lengthOf } from "../ir/precedence.ts";
 import type { Target } from "../upstream/settings/target.ts";
 import {
   authenticationOf,
@@ -14,6 +13,7 @@ import {
   type Place,
   pathText,
 } from "./linted-route.ts";
+import { nearest, parentsOf, type Unconditional, unconditionalPlaces } from "./places-by-path.ts";
 import type { RouteFinding } from "./route-findings.ts";
 
 /** How a request gets past what a match demands. */
@@ -57,41 +57,6 @@ export function bypasses(
       });
     }
   return [...found.values()];
-}
-
-/** Matches of one host that ask for a path only: they take every request that no match with more conditions selects. */
-interface Unconditional {
-  readonly exact: Map<string, HttpPlace>;
-  /** By their texts without slashes at the end. */
-  readonly prefixes: Map<string, HttpPlace>;
-  /** The length of the longest expression, which decides its precedence, by what a path must begin with to fit it. */
-  readonly regexes: Map<string, number>;
-}
-
-function unconditionalPlaces(winners: Iterable<Place>): ReadonlyMap<string, Unconditional> {
-  const all = new Map<string, Unconditional>();
-  for (const place of winners) {
-    if (place.match === undefined) continue;
-    const match = matchAt(place);
-    if (isConditional(match)) continue;
-    const { path } = match;
-    const atHost: Unconditional = all.get(place.host) ?? { exact: new Map(), prefixes: new Map(), regexes: new Map() };
-    all.set(place.host, atHost);
-    if (path.type === "exact") atHost.exact.set(path.value, place);
-    else if (path.type === "pathPrefix") atHost.prefixes.set(pathText(path), place);
-    else {
-      const literal = literalStart(path.value);
-      atHost.regexes.set(literal, Math.max(lengthOf(path), atHost.regexes.get(literal) ?? 0));
-    }
-  }
-  return all;
-}
-
-/** The characters that every text that fits an expression begins with. */
-function literalStart(regex: string): string {
-  if (regex.includes("|")) return "";
-  const [, literal = "", next = ""] = /^\^?([\w/~@%&=:;,!' -]*)(.?)/.exec(regex) ?? [];
-  return /[*?{]/.test(next) ? literal.slice(0, -1) : literal;
 }
 
 /** For the path of a match, or `/admin/` if it is the path `/admin`. */
@@ -160,37 +125,6 @@ function isOpen({ route: open }: HttpPlace, { route }: HttpPlace): boolean {
   if (open === route || authenticationOf(open.policies) !== undefined) return false;
   const targets = new Set(targetsOf(open));
   return targetsOf(route).some((target) => targets.has(target));
-}
-
-/** The match that a request for the path gets if its conditions select no other; undefined also if an expression may take it. */
-function nearest(all: ReadonlyMap<string, Unconditional>, host: string, path: string): HttpPlace | undefined {
-  for (const name of namesOf(host)) {
-    const { exact, prefixes, regexes } = all.get(name) ?? NOTHING;
-    const found = exact.get(path);
-    if (found !== undefined) return found;
-    const prefix = [...parentsOf(path)].find((each) => prefixes.has(each));
-    const length = prefix === undefined ? 0 : lengthOf({ type: "pathPrefix", value: prefix });
-    for (let end = 0; regexes.size > 0 && end <= path.length; end++)
-      if ((regexes.get(path.slice(0, end)) ?? 0) > length) return undefined;
-    if (prefix !== undefined) return prefixes.get(prefix);
-  }
-  return undefined;
-}
-
-const NOTHING: Unconditional = { exact: new Map(), prefixes: new Map(), regexes: new Map() };
-
-/** A path, then the prefixes around it, the longest first. */
-function* parentsOf(path: string): Generator<string> {
-  for (let at = path; at !== "" && at !== "/"; at = at.slice(0, at.lastIndexOf("/"))) yield at;
-  yield "/";
-}
-
-/** The names that fit a host or wildcard, the most specific first. */
-function* namesOf(host: string): Generator<string> {
-  yield host;
-  for (let at = host.indexOf(".", host.startsWith("*.") ? 2 : 0); at !== -1; at = host.indexOf(".", at + 1))
-    yield `*${host.slice(at)}`;
-  if (host !== "") yield "";
 }
 
 /** Backends that requests can be sent to, as texts that are equal for the same place. */

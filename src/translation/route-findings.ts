@@ -21,6 +21,8 @@ type RouteLint =
   | "unreachable-hostname"
   | "impossible-match"
   | "bypassed-authentication"
+  | "unserved-login-path"
+  | "protected-logout-page"
   | "lower-case-method"
   | "literal-asterisk"
   | "replaced-prefix"

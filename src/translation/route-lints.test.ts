@@ -32,6 +32,7 @@ const on = (port: number): RouteBackend => ({
   policies: {},
 });
 const BASIC = { basicAuth: { mode: "strict", realm: "r", htpasswd: "" } } as unknown as Route["policies"];
+const EITHER = { satisfy: [{ any: [BASIC, BASIC] }] } as unknown as Route["policies"];
 const secured = (route: Route, port = 1): Route => ({ ...route, policies: BASIC, backends: [on(port)] });
 const open = (route: Route, port = 1): Route => ({ ...route, backends: [on(port)] });
 
@@ -98,6 +99,8 @@ test("authentication that a broader route bypasses", () => {
   const bypassed = "bypassed-authentication admin[0]: basicAuth";
   assert.deepEqual(found([secured(routeOf("admin", [], get)), open(routeOf("all", [], "/"))]), [bypassed]);
   assert.deepEqual(found([secured(routeOf("admin", [], "= /admin")), open(routeOf("all", [], "/"))]), [bypassed]);
+  const either = { ...secured(routeOf("admin", [], get)), policies: EITHER };
+  assert.deepEqual(found([either, open(routeOf("all", [], "/"))]), ["bypassed-authentication admin[0]: satisfy"]);
   // The whole prefix is protected, or the rest of it by another route, or the backend is another, or the host.
   assert.deepEqual(found([secured(routeOf("admin", [], "/admin")), open(routeOf("all", [], "/"))]), []);
   const rest = secured(routeOf("rest", [], "/admin"));

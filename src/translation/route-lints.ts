@@ -4,17 +4,28 @@
  */
 import { compareMatches, rankedMatch } from "../ir/precedence.ts";
 import type { PolicySet } from "../policies/policy-set.ts";
+import { loginsIn } from "../policies/satisfy/logins.ts";
 import { authenticationOf, type LintedRoute, type NameOf, type Place } from "./linted-route.ts";
 import { bypasses } from "./route-bypasses.ts";
 import type { RouteFinding } from "./route-findings.ts";
+import { logins } from "./route-logins.ts";
 
-/** Findings about the routes of one listener or route group; those of connections or UDP sessions in their order. */
-export function lintRoutes(policies: PolicySet, routes: readonly LintedRoute[], nameOf: NameOf): RouteFinding[] {
+/**
+ * Findings about the routes of one listener or route group; those of connections or UDP sessions in their order. `policies`: of the
+ * listener; undefined for a route group, whose requests other routes select.
+ */
+export function lintRoutes(
+  policies: PolicySet | undefined,
+  routes: readonly LintedRoute[],
+  nameOf: NameOf,
+): RouteFinding[] {
   const { winners, lost } = contest(routes);
   const findings = routes.flatMap((route) => route.findings);
   if (lost.size > 0) findings.push(...routes.flatMap((route) => shadowed(route, lost, nameOf)));
   // What protects the whole listener protects every route.
-  if (authenticationOf(policies) === undefined) findings.push(...bypasses(routes, winners, nameOf));
+  if (policies === undefined || authenticationOf(policies) === undefined)
+    findings.push(...bypasses(routes, winners, nameOf));
+  if (policies !== undefined && loginsIn(policies).length === 0) findings.push(...logins(routes, winners, nameOf));
   return findings;
 }
 

@@ -1,6 +1,7 @@
-import { isIPv6 } from "node:net";
+import { isIP, isIPv6 } from "node:net";
 import type { Path } from "../base/paths.ts";
 import type { PolicySet } from "../policies/policy-set.ts";
+import type { DnsSettings } from "../upstream/discovery/dns.ts";
 import type { Target } from "../upstream/settings/target.ts";
 import type { Problem, Report } from "./problems/problem.ts";
 import { noPort, reportUnknown } from "./references.ts";
@@ -10,6 +11,8 @@ type HostTarget = Extract<Target, { type: "static" | "unix" }>;
 /** The ways to name a target, of which one is used. */
 export interface TargetInput {
   readonly host?: string | undefined;
+  /** For a `host` that is a name. */
+  readonly dns?: DnsSettings | undefined;
   readonly service?: { readonly name: string; readonly port: number } | undefined;
   readonly backend?: string | undefined;
   readonly dynamic?: { readonly target?: string | undefined } | undefined;
@@ -40,8 +43,15 @@ export interface TargetContext {
 
 /** The target of a backend. Problems are reported and give an invalid target. */
 export function translateTarget(input: TargetInput, path: Path, context: TargetContext): Target {
-  if (input.host !== undefined)
-    return translateHost(input.host, path, context) ?? { type: "invalid", reference: input.host };
+  const { dns } = input;
+  if (input.host !== undefined) {
+    const target = translateHost(input.host, path, context) ?? { type: "invalid", reference: input.host };
+    if (dns === undefined) return target;
+    if (isName(target)) return { ...target, dns };
+    if (target.type !== "invalid") context.report([...path, "dns"], NOT_A_NAME);
+    return target;
+  }
+  if (dns !== undefined) context.report([...path, "dns"], NOT_A_NAME);
   if (input.service !== undefined) {
     const { name, port } = input.service;
     const ports = context.services.get(name);
@@ -75,6 +85,14 @@ export function translateHost(host: string, path: Path, { hosts, report }: Targe
   if (parsed !== undefined && refused === undefined) return parsed;
   report([...path, "host"], refused ?? invalidHost(host));
   return undefined;
+}
+
+/** For `dns`. */
+const NOT_A_NAME: Problem = { message: "is for a host that is a name; leave it out" };
+
+/** Whether a target is looked up. */
+export function isName(target: Target): target is Extract<Target, { type: "static" }> {
+  return target.type === "static" && isIP(target.host) === 0;
 }
 
 function invalidHost(text: string): Problem {

@@ -21,11 +21,12 @@ import type { ThreadMemory } from "../telemetry/thread-memory.ts";
 import type { TraceFilter } from "../trace/filter.ts";
 import type { FollowedBatch, FollowFilter } from "../trace/follower.ts";
 import type { PostedEvent, TraceOptions } from "../trace/tracer.ts";
+import type { LookupFamily } from "../upstream/discovery/dns.ts";
 import type { Locality } from "../upstream/discovery/locality.ts";
 import type { EvictionNotice, HealthNotice } from "../upstream/endpoints/endpoint.ts";
 import type { BackendCalls, EndpointStats } from "../upstream/endpoints/endpoints.ts";
+import type { NamesNotice } from "../upstream/endpoints/named-endpoints.ts";
 import type { PoolSettings } from "../upstream/pools/pool.ts";
-import type { LookupFamily } from "../upstream/resolve/resolver.ts";
 import type { RingSpan } from "./log-ring.ts";
 import type { CpuProfile, HeapProfile } from "./profiles.ts";
 
@@ -137,6 +138,8 @@ interface Commands {
   checkHealth: { args: undefined };
   /** A result of another worker's active health checks. */
   health: { args: { notice: HealthNotice } };
+  /** Another worker has found the addresses of a name. */
+  names: { args: { notice: NamesNotice } };
   sockets: { args: undefined; reply: readonly InheritedSocket[] };
   /** See `DataPlane.handOver`. */
   handOver: { args: undefined };
@@ -172,6 +175,8 @@ export type Notice =
   | { readonly type: "evicted"; readonly notice: EvictionNotice }
   /** An active health check of this worker has changed the state of an endpoint. */
   | { readonly type: "health"; readonly notice: HealthNotice }
+  /** The addresses of a name that this worker follows have changed. */
+  | { readonly type: "names"; readonly notice: NamesNotice }
   /** A request of this worker needs a newer version of a document. */
   | { readonly type: "documentWanted"; readonly url: string }
   /** Log lines are in this part of the worker's `LogRing`. */

@@ -9,6 +9,7 @@ import { type RawPeer, RawUpstream, reply } from "../../test/helpers/raw-peer.ts
 import { answering, irOf, TestSupervisor } from "../../test/helpers/supervisor.ts";
 import { until } from "../../test/helpers/until.ts";
 import { TokenBuckets } from "../policies/token-buckets/buckets.ts";
+import { SharedLoads } from "../upstream/endpoints/shared-loads.ts";
 import type { FollowReader } from "./follow-session.ts";
 import type { Args, Request } from "./messages.ts";
 import { WorkersDied } from "./supervisor.ts";
@@ -369,7 +370,8 @@ test("evictions survive the deaths of all workers", async () => {
   assert.equal(failures, before);
 });
 
-test("maxRequests and the choice among endpoints count the requests of all workers, but not of one that has died", async () => {
+test("maxRequests and the choice among endpoints count the requests of all workers, but not of one that has died", async (t: TestContext) => {
+  const memoryFor = t.mock.method(SharedLoads, "memoryFor");
   const answers = Promise.withResolvers<void>();
   const listen = (): Promise<RawUpstream> =>
     RawUpstream.listen(async (peer) => {
@@ -395,6 +397,10 @@ test("maxRequests and the choice among endpoints count the requests of all worke
   await until(async () => (await inProgress()).join() === "1,1");
   assert.equal(await fetchText(workers), "too many requests to the backend");
   const died = workers.death();
+  // As if it died while it holds the lock of the table, which its replacement needs.
+  const [{ result: memory } = {}] = memoryFor.mock.calls;
+  assert.ok(memory !== undefined);
+  new Int32Array(memory)[1] = 1;
   await workers.end("worker-0");
   await died;
   const next = await workers.clientOf("worker-1");
@@ -404,7 +410,7 @@ test("maxRequests and the choice among endpoints count the requests of all worke
   answers.resolve();
   await until(async () => (await inProgress()).join() === "0,0");
   assert.equal(await fetchText(workers), "answered");
-  for (const client of [...clients, next]) client.destroy();
+  for (const client of [...clients, next, await workers.clientOf("worker-0")]) client.destroy();
 });
 
 test("one worker probes for all; when it dies, another takes over with the known states", async () => {

@@ -35,6 +35,7 @@ import { TraceGate } from "../trace/gate.ts";
 import type { PostedEvent } from "../trace/tracer.ts";
 import type { EvictionNotice, HealthNotice } from "../upstream/endpoints/endpoint.ts";
 import { combineThreads, type EndpointStats } from "../upstream/endpoints/endpoints.ts";
+import type { NamesNotice } from "../upstream/endpoints/named-endpoints.ts";
 import { SharedLoads } from "../upstream/endpoints/shared-loads.ts";
 import { EndpointHealth } from "./endpoint-health.ts";
 import type { Args, CommandName, Reply, WorkerOptions } from "./messages.ts";
@@ -287,11 +288,20 @@ export class Supervisor implements WorkerEvents {
     return merged;
   }
 
-  /** Has one worker probe these endpoints once. @throws Error if none serves, or if it ends meanwhile */
+  /** Has each of these endpoints probed once, by a worker that knows it. @throws Error if none serves, or if it ends meanwhile */
   async probe(keys: readonly string[]): Promise<readonly ProbeResult[]> {
-    const [worker] = this.workers;
-    if (worker === undefined) throw new Error("no worker serves now");
-    return await worker.call("probe", { keys });
+    if (this.workers.length === 0) throw new Error("no worker serves now");
+    let left = keys;
+    const results: ProbeResult[] = [];
+    // Workers may know different addresses of a name.
+    for (const worker of this.workers) {
+      if (left.length === 0) break;
+      const known = new Set((await worker.call("endpoints", { keys: left })).map(({ key }) => key));
+      const own = left.filter((key) => known.has(key));
+      left = left.filter((key) => !known.has(key));
+      if (own.length > 0) results.push(...(await worker.call("probe", { keys: own })));
+    }
+    return results;
   }
 
   /** Calls by the key of the backend, summed over workers. */
@@ -390,6 +400,10 @@ export class Supervisor implements WorkerEvents {
 
   onHealth(handle: WorkerHandle, notice: HealthNotice): void {
     this.health.checked(handle, notice);
+  }
+
+  onNames(handle: WorkerHandle, notice: NamesNotice): void {
+    this.health.found(handle, notice);
   }
 
   onDocumentWanted(url: string): void {

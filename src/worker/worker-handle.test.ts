@@ -30,6 +30,7 @@ test("a worker that does not reply in time is ended", async (t: TestContext) => 
     onFollowed() {},
     onEvicted() {},
     onHealth() {},
+    onNames() {},
     onDocumentWanted() {},
     onLog() {},
     onExport() {},

@@ -5,6 +5,7 @@ import { FollowCounters } from "../trace/follow-counters.ts";
 import type { FollowedBatch } from "../trace/follower.ts";
 import type { PostedEvent } from "../trace/tracer.ts";
 import type { EvictionNotice, HealthNotice } from "../upstream/endpoints/endpoint.ts";
+import type { NamesNotice } from "../upstream/endpoints/named-endpoints.ts";
 import { LogRing } from "./log-ring.ts";
 import type { Args, CommandName, Notice, Reply, Request, WorkerOptions } from "./messages.ts";
 
@@ -33,6 +34,7 @@ export interface WorkerEvents {
   onEvicted(handle: WorkerHandle, notice: EvictionNotice): void;
   /** An active health check of the worker has changed the state of an endpoint. */
   onHealth(handle: WorkerHandle, notice: HealthNotice): void;
+  onNames(handle: WorkerHandle, notice: NamesNotice): void;
   /** A request needs a newer version of a document. */
   onDocumentWanted(url: string): void;
   /**
@@ -159,6 +161,9 @@ export class WorkerHandle {
         return;
       case "health":
         events.onHealth(this, notice.notice);
+        return;
+      case "names":
+        events.onNames(this, notice.notice);
         return;
       case "documentWanted":
         events.onDocumentWanted(notice.url);

@@ -46,6 +46,7 @@ class TestWorker {
         onEvicted() {},
         onDocumentWanted() {},
         onHealth() {},
+        onNames() {},
         onExport() {},
         onExit() {},
         onLog: (lines) => {

@@ -153,7 +153,9 @@ function main(port: NonNullable<typeof parentPort>, options: WorkerOptions): voi
     notify({ type: "health", notice: health });
   });
   const loads = options.loads && new SharedLoads(options.loads, options.index);
-  const endpoints = new Endpoints(pools, (eviction) => notify({ type: "evicted", notice: eviction }), checks, loads);
+  const endpoints = new Endpoints(pools, (eviction) => notify({ type: "evicted", notice: eviction }), checks, loads, {
+    onFound: (names) => notify({ type: "names", notice: names }),
+  });
 
   // ── the services that all requests of this worker share ──
   // While no watch is armed, tracing costs a request one load from shared memory.
@@ -198,6 +200,7 @@ function main(port: NonNullable<typeof parentPort>, options: WorkerOptions): voi
       fetch: fetchThrough(resolver),
       oidcCookieKey: options.oidcCookieKey,
       oidcSessions: new SharedSessions(options.oidcSessions),
+      oidcCounters: metrics,
       sessionKey: options.sessionKey,
     },
     env: options.env,
@@ -267,6 +270,7 @@ function main(port: NonNullable<typeof parentPort>, options: WorkerOptions): voi
     checkHealth: () => checks.start(),
     // Does not notify either.
     health: ({ notice }) => endpoints.setHealth(notice),
+    names: ({ notice }) => endpoints.learn(notice),
     sockets: () => plane.sockets,
     handOver: () => plane.handOver(),
     drain: ({ step, deadlineMs }) => plane.drain(step, deadlineMs),

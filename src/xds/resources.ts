@@ -33,10 +33,36 @@ export type Address =
   | { readonly kind: "service"; readonly service: Service }
   | { readonly kind: "workload"; readonly workload: Workload };
 
-/** The whole state of one gateway, by name. A resource that has not changed is the same object as before. */
+/**
+ * Names the proxies that run one state, their fleet: `<namespace>/<name>` of their Gateway, or this, of the class whose Gateways share
+ * them. No namespace has upper-case letters.
+ */
+export function fleetOfClass(gatewayClass: string): string {
+  return `GatewayClass/${gatewayClass}`;
+}
+
+/** The class whose Gateways share the proxies of a fleet; undefined: they serve a single Gateway. */
+export function classOfFleet(fleet: string): string | undefined {
+  return fleet.startsWith(SHARED) ? fleet.slice(SHARED.length) : undefined;
+}
+
+const SHARED = fleetOfClass("");
+
+/** The whole state of one fleet, by name. A resource that has not changed is the same object as before. */
 export interface GatewayState {
   readonly resources: ReadonlyMap<string, Resource>;
   readonly addresses: ReadonlyMap<string, Address>;
+}
+
+/**
+ * The state of a fleet that several gateways share. Their listeners are told apart by their keys; whatever else has the same name in two of
+ * them, such as a port or a service, is the same.
+ */
+export function mergeStates(states: readonly GatewayState[]): GatewayState {
+  return {
+    resources: new Map(states.flatMap(({ resources }) => [...resources])),
+    addresses: new Map(states.flatMap(({ addresses }) => [...addresses])),
+  };
 }
 
 export function nameOfResource(resource: Resource): string {

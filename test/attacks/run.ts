@@ -8,7 +8,7 @@ import { readFileSync } from "node:fs";
 import { setTimeout as delay } from "node:timers/promises";
 import { parseArgs } from "node:util";
 import { NodeClient } from "../e2e/http2/support.ts";
-import { TestGateway } from "../helpers/gateway.ts";
+import { GatewayProcess } from "../helpers/gateway.ts";
 import type { Outcome } from "./attacker.ts";
 import { ATTACKS, type Attack } from "./attacks.ts";
 import { inThread } from "./threads.ts";
@@ -79,7 +79,7 @@ const backends = [await inThread<number>({ role: "backend" }), await inThread<nu
 // A backend that fills thousands of sockets at once is too busy for the neighbour's requests, so there are two.
 const [other, large] = backends.map(({ message }) => [{ host: `127.0.0.1:${message}` }]);
 const routes = [{ matches: [{ path: { exact: "/large" } }], backends: large }, { backends: other }];
-await using gateway = await TestGateway.start({
+await using gateway = await GatewayProcess.start({
   config: { logging: { level: "info,request=off" } },
   binds: [{ port: 0, listeners: [{ protocol: "HTTP", routes }] }],
 });

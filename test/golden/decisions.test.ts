@@ -269,6 +269,7 @@ const POLICIES: Readonly<Record<RequestPolicyKind, string>> = {
   oidc: texts(oidc.decisions, {
     session: [{ expires: 1_800_000_000 }],
     rehearsed: [{ expires: 1_800_000_000 }],
+    assumed: nothing,
     renewed: [{ expires: 1_800_000_000 }],
     kept: [{ expires: 1_800_000_000, why: "the token endpoint said invalid_grant" }],
     notRenewed: [{ why }],

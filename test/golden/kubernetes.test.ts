@@ -21,6 +21,7 @@ import type { DesiredStatus } from "../../src/controller/status/desired.ts";
 import { allIngressProblems } from "../../src/controller/status/ingress-statuses.ts";
 import { desiredStatuses } from "../../src/controller/status/statuses.ts";
 import { gatewayState } from "../../src/controller/translate/gateway-state.ts";
+import { fleetsOf } from "../../src/controller/translate/model/fleets.ts";
 import { ROUTE_KINDS } from "../../src/controller/translate/model/model.ts";
 import type { FrontendOrigins, Listener, Route, RouteBackend } from "../../src/ir/ir.ts";
 import { originOfBackend, originsOf, type PolicySource, type PolicySources } from "../../src/ir/origins.ts";
@@ -29,7 +30,7 @@ import { keyOfObject } from "../../src/kube/keys.ts";
 import { kindsOf } from "../../src/policies/merge.ts";
 import { ALONE } from "../../src/proxy/ports/sharing.ts";
 import { translateFrontend } from "../../src/translation/frontend.ts";
-import type { GatewayState, Resource } from "../../src/xds/resources.ts";
+import { classOfFleet, type GatewayState, mergeStates, type Resource } from "../../src/xds/resources.ts";
 import { noOpenssl, TestCa } from "../helpers/certificates.ts";
 import { TestPlane } from "../helpers/data-plane.ts";
 import { CLASS, clusterOf } from "../helpers/kube/cluster-of.ts";
@@ -106,6 +107,8 @@ function outcome(text: string): Outcome {
     return [key, graph.query(gatewayState, key)] as const;
   });
   const gateways = states.map(([key, state]) => [key, shownState(state)]);
+  const fleets = fleetsOfStates(graph, states);
+  const shared = [...fleets].filter(([fleet]) => classOfFleet(fleet) !== undefined);
   const statuses = [...graph.query(desiredStatuses, "")]
     .sort((a, b) => KINDS.indexOf(a.kind) - KINDS.indexOf(b.kind) || (a.key < b.key ? -1 : 1))
     .filter(({ kind, generation }) => kind !== "GatewayClass" || generation !== CLASS.metadata.generation)
@@ -115,14 +118,30 @@ function outcome(text: string): Outcome {
   });
   const shown = {
     gateways: Object.fromEntries(gateways),
+    ...(shared.length > 0 && {
+      fleets: Object.fromEntries(shared.map(([fleet, { names }]) => [fleet, names.join(", ")])),
+    }),
     statuses: Object.fromEntries(statuses),
     ...(problems.length > 0 && { events: Object.fromEntries(problems) }),
   };
   return {
     text: stringify(withoutPems(shown), asText, { aliasDuplicateObjects: false, lineWidth: 0 }),
-    states: states.flatMap(([, state]) => state ?? []),
+    states: [...fleets.values()].map(({ parts }) => mergeStates(parts)),
     graph,
   };
+}
+
+/** The Gateways whose states each fleet is sent. */
+function fleetsOfStates(graph: Graph, states: readonly (readonly [string, GatewayState | undefined])[]) {
+  const fleets = new Map<string, { readonly names: string[]; readonly parts: GatewayState[] }>();
+  for (const [key, state] of states) {
+    if (state === undefined) continue;
+    for (const { key: fleet } of graph.query(fleetsOf, key)) {
+      const { names, parts } = fleets.get(fleet) ?? { names: [], parts: [] };
+      fleets.set(fleet, { names: [...names, key], parts: [...parts, state] });
+    }
+  }
+  return fleets;
 }
 
 function asText(key: unknown, value: unknown): unknown {

@@ -103,6 +103,11 @@ export class AcmeTestServer implements AsyncDisposable {
     this.authority[Symbol.dispose]();
   }
 
+  /** As a server whose database was replaced. */
+  forgetAccounts(): void {
+    this.#keys.clear();
+  }
+
   get #base(): string {
     return `https://localhost:${(this.#server.address() as AddressInfo).port}`;
   }

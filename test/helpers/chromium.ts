@@ -6,9 +6,9 @@ import { join } from "node:path";
 import type { Fields } from "../../src/base/fields.ts";
 
 /** Milliseconds for the start, and for each command. */
-const LIMIT_MS = 30_000;
+const LIMIT_MS = 90_000;
 
-/** A page, by its session. */
+/** A page, by its session, with cookies and storage of its own. */
 export interface Page {
   /** Sends a command, such as `Page.navigate`, and returns its result. */
   send(method: string, params?: Fields): Promise<Fields>;
@@ -16,6 +16,8 @@ export interface Page {
   evaluate(expression: string): Promise<unknown>;
   /** Navigates, and waits until the page has loaded. */
   open(url: string): Promise<void>;
+  /** Closes the page, and whatever it has open. */
+  close(): Promise<void>;
   /** What the page wrote to its console, what its policy refused, and what it threw. */
   readonly messages: readonly string[];
   /** URLs that the page has requested, the page itself included. */
@@ -61,18 +63,20 @@ export class Chromium implements AsyncDisposable {
   }
 
   async page(url = "about:blank"): Promise<Page> {
-    const { targetId } = await this.#send("Target.createTarget", { url, newWindow: true });
+    const { browserContextId } = await this.#send("Target.createBrowserContext", {});
+    const { targetId } = await this.#send("Target.createTarget", { url, newWindow: true, browserContextId });
     const { sessionId } = await this.#send("Target.attachToTarget", { targetId, flatten: true });
     const messages: string[] = [];
     const requests: string[] = [];
     let loaded = Promise.withResolvers<void>();
-    this.#listeners.add((session, method, params) => {
+    const listener = (session: unknown, method: string, params: Fields): void => {
       if (session !== sessionId) return;
       if (method === "Runtime.consoleAPICalled" || method === "Log.entryAdded" || method === "Runtime.exceptionThrown")
         messages.push(JSON.stringify(params));
       if (method === "Network.requestWillBeSent") requests.push(String((params.request as Fields).url));
       if (method === "Page.loadEventFired") loaded.resolve();
-    });
+    };
+    this.#listeners.add(listener);
     const send = (method: string, params: Fields = {}) => this.#send(method, params, sessionId);
     for (const domain of ["Page", "Runtime", "Log", "Network"]) await send(`${domain}.enable`);
     return {
@@ -90,6 +94,10 @@ export class Chromium implements AsyncDisposable {
         const { errorText } = await send("Page.navigate", { url: address });
         if (errorText !== undefined) throw new Error(`${address}: ${errorText}`);
         await loaded.promise;
+      },
+      close: async () => {
+        this.#listeners.delete(listener);
+        await this.#send("Target.disposeBrowserContext", { browserContextId });
       },
     };
   }

@@ -44,7 +44,7 @@ import { Endpoints } from "../../src/upstream/endpoints/endpoints.ts";
 import { HealthChecks } from "../../src/upstream/health/health-checks.ts";
 import type { PoolSettings } from "../../src/upstream/pools/pool.ts";
 import { Pools } from "../../src/upstream/pools/pools.ts";
-import { Resolver } from "../../src/upstream/resolve/resolver.ts";
+import { Resolver, SYSTEM, type System } from "../../src/upstream/resolve/resolver.ts";
 import type { Target } from "../../src/upstream/settings/target.ts";
 import { FRONTEND } from "./frontend.ts";
 
@@ -89,6 +89,8 @@ export interface PlaneOptions {
   readonly overload?: { readonly limits: OverloadLimits; readonly thread: OverloadSystem };
   /** What differs from the defaults. */
   readonly expressions?: Partial<ExpressionLimits & ExpressionClock>;
+  /** Finds the addresses of names. Default: the system. */
+  readonly lookup?: System["lookup"];
 }
 
 const CALM: OverloadSystem = {
@@ -132,7 +134,8 @@ export class TestPlane {
     const settings = { connectTimeout: 10_000, idleTimeout: 90_000, maxIdle: undefined, keepAliveDelay: 0 };
     const { own } = this;
     const egress = new Egress(options.egress ?? { provenance: "operator", lookupRules: NO_LOOKUP_RULES }, own);
-    const resolver = new Resolver("All", egress);
+    const system = options.lookup === undefined ? SYSTEM : { ...SYSTEM, lookup: options.lookup };
+    const resolver = new Resolver("All", egress, undefined, system);
     const pools = new Pools({ ...settings, ...options.pool }, resolver, { onConnected: () => {} }, this.#sweeper);
     const observer = { onConnected: () => {} };
     const probes = new Pools({ ...settings, ...options.pool }, resolver, observer, this.#sweeper);
@@ -162,6 +165,7 @@ export class TestPlane {
         requestCounts: new RequestCounts(undefined, 0, this.metrics),
         fetch: fetchThrough(resolver),
         oidcCookieKey: options.oidcCookieKey,
+        oidcCounters: this.metrics,
         oidcSessions: new SharedSessions(),
         sessionKey: new Uint8Array(32),
       },

@@ -22,7 +22,7 @@ import { FieldSection, HpackDecoder } from "../../src/http/h2/hpack/decoder.ts";
 import { RawPeer } from "./raw-peer.ts";
 
 /** How long a test waits for something that must happen. */
-const PATIENCE_MS = 10_000;
+const PATIENCE_MS = 60_000;
 const NOTHING = Buffer.alloc(0);
 
 /** What has arrived on one stream. */

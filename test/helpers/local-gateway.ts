@@ -11,7 +11,7 @@ import type { LogLine } from "./gateway.ts";
 import { irOf } from "./supervisor.ts";
 
 /** How long a test waits for something that must happen. */
-const PATIENCE_MS = 30_000;
+const PATIENCE_MS = 60_000;
 
 /**
  * A gateway in the test's process: a configuration as users write it, in effect in the data plane of one worker. For

@@ -1,7 +1,7 @@
 import { type AddressInfo, createServer, type Server, type Socket, connect as socketConnect } from "node:net";
 
 /** How long a test waits for something that must happen. */
-const PATIENCE_MS = 10_000;
+const PATIENCE_MS = 60_000;
 
 /** A message as it arrived on the wire, latin1. */
 export interface RawMessage {

@@ -1,5 +1,5 @@
 import { type ExecFileException, execFile } from "node:child_process";
-import type { TestGateway } from "./gateway.ts";
+import type { GatewayProcess } from "./gateway.ts";
 import { TRACEGATE } from "./programs.ts";
 
 /** Result of `tracegate --take-over`: the processes that serve and drain, or what it printed about a failure. */
@@ -7,7 +7,7 @@ export type TakeOver = { readonly serves: number; readonly drains: number } | { 
 
 /** Has another process take over from the gateway, or from the one that has taken over from it. `runtime`: the variable by which it is found. */
 export function takeOver(
-  { file }: Pick<TestGateway, "file">,
+  { file }: Pick<GatewayProcess, "file">,
   runtime: Readonly<Record<string, string>>,
 ): Promise<TakeOver> {
   const env = { ...process.env, LOG_FORMAT: "json", ...runtime };

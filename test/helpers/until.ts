@@ -1,7 +1,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 
 /** How long a test waits for something that must happen; far longer than a slow machine needs. */
-const PATIENCE_MS = 20_000;
+const PATIENCE_MS = 60_000;
 
 /** Waits until `value` returns something other than undefined or false. Rejects after a bounded time. */
 export async function until<T>(

@@ -6,44 +6,90 @@ import { after, before, type TestContext } from "node:test";
 import { bundleWebView } from "../../scripts/bundle/web-view.ts";
 import { codeOf } from "../../src/base/errors.ts";
 import { Chromium, type Page } from "./chromium.ts";
+import { PACKAGED } from "./programs.ts";
 
 const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
-const PATIENCE_MS = 10_000;
+const PATIENCE_MS = 60_000;
+
+/** Milliseconds without a test file that uses the browser, after which it ends. */
+const IDLE_MS = 2000;
+
+/** One Chromium for all files of a process: its start takes a second of CPU. */
+class SharedChromium {
+  #browser: Promise<Chromium> | undefined;
+  #users = 0;
+  #idle: NodeJS.Timeout | undefined;
+
+  /** Rejects with code ENOENT if there is no Chromium on the PATH. */
+  borrow(): Promise<Chromium> {
+    this.#users++;
+    clearTimeout(this.#idle);
+    this.#browser ??= Chromium.start();
+    return this.#browser;
+  }
+
+  giveBack(): void {
+    if (--this.#users > 0) return;
+    this.#idle = setTimeout(() => {
+      const ended = this.#browser;
+      this.#browser = undefined;
+      // Whoever has borrowed it knows why it did not start.
+      ended?.then((browser) => browser[Symbol.asyncDispose]()).catch(() => {});
+    }, IDLE_MS);
+  }
+}
+
+const chromium = new SharedChromium();
+let built: Promise<unknown> | undefined;
 
 /**
- * Builds the view, and starts a Chromium for the tests of the suite or file that calls this. The result opens a page of its own at a URL, 1,600
- * pixels wide and light; without a Chromium on the PATH it skips the test and resolves to undefined.
+ * Builds the view, and lends a Chromium to the tests of the suite or file that calls this. The result opens a page of its own at a URL, 1,600
+ * pixels wide and light, until its test ends; without a Chromium on the PATH it skips the test and resolves to undefined.
  */
 export function inChromium(): (t: TestContext, url: string) => Promise<Page | undefined> {
   let browser: Chromium | undefined;
   before(async () => {
-    // A run of all tests has it already, in the package.
-    await bundleWebView();
+    if (!PACKAGED) built ??= bundleWebView();
+    await built;
     try {
-      browser = await Chromium.start();
+      browser = await chromium.borrow();
     } catch (error) {
       if (codeOf(error) !== "ENOENT") throw error;
     }
   });
-  after(() => browser?.[Symbol.asyncDispose]());
+  after(() => chromium.giveBack());
   return async (t, url) => {
     if (browser === undefined) {
       t.skip("no chromium on the PATH");
       return undefined;
     }
     const page = await browser.page();
+    t.after(() => page.close());
     await look(page, "light", 1600);
     await page.open(url);
     return page;
   };
 }
 
-/** What axe finds wrong with a page as it is shown now: the rule and the first element. */
-export async function violations(page: Page): Promise<unknown> {
+/** The rules of axe about colors, all that differs between light and dark. */
+const COLOR_RULES = ["color-contrast", "link-in-text-block"];
+
+/** What axe finds wrong with a page as it is shown now: the rule and the first element. `rules`: only these. */
+export async function violations(page: Page, rules?: readonly string[]): Promise<unknown> {
   if ((await page.evaluate("typeof axe")) === "undefined") await page.evaluate(AXE);
+  const options = rules === undefined ? {} : { runOnly: { type: "rule", values: rules } };
   return await page.evaluate(
-    "axe.run().then(({ violations }) => violations.map(({ id, nodes }) => id + ': ' + nodes[0].html))",
+    `axe.run(${JSON.stringify(options)}).then(({ violations }) => violations.map(({ id, nodes }) => id + ': ' + nodes[0].html))`,
   );
+}
+
+/** Asserts that axe finds nothing wrong, light and dark, in a window of this many pixels. */
+export async function isAccessible(page: Page, width: number, zoom = 1): Promise<void> {
+  for (const scheme of ["light", "dark"] as const) {
+    await look(page, scheme, width, zoom);
+    const found = await violations(page, scheme === "dark" ? COLOR_RULES : undefined);
+    assert.deepEqual(found, [], `${scheme}, ${width} pixels`);
+  }
 }
 
 /**
@@ -60,12 +106,10 @@ export async function look(page: Page, scheme: "light" | "dark", width: number, 
 
 /** Asserts that axe finds nothing wrong and nothing is wider than the window, light and dark, in windows of these widths. */
 export async function fits(page: Page, ...widths: readonly number[]): Promise<void> {
-  for (const width of widths)
-    for (const scheme of ["light", "dark"] as const) {
-      await look(page, scheme, width);
-      assert.equal(await page.evaluate("document.documentElement.scrollWidth > innerWidth"), false, `${width} pixels`);
-      assert.deepEqual(await violations(page), [], `${scheme}, ${width} pixels`);
-    }
+  for (const width of widths) {
+    await isAccessible(page, width);
+    assert.equal(await page.evaluate("document.documentElement.scrollWidth > innerWidth"), false, `${width} pixels`);
+  }
 }
 
 /** All text of a page. */

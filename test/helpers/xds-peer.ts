@@ -4,7 +4,7 @@ import { type DeltaResponse, type ProxyNode, readResponse, writeRequest } from "
 import { ADDRESS_TYPE, RESOURCE_TYPE } from "../../src/xds/resources.ts";
 
 /** How long a test waits for something that must happen. */
-const PATIENCE_MS = 20_000;
+const PATIENCE_MS = 60_000;
 
 export const NODE: ProxyNode = {
   id: "gw-1",

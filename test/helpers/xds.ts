@@ -1,6 +1,7 @@
 import { ServerCredentials } from "@grpc/grpc-js";
 import { LogOutput } from "../../src/base/log.ts";
 import { parseLogFilter } from "../../src/base/log-filter.ts";
+import { nameOfKey } from "../../src/base/object-key.ts";
 import type { Ir } from "../../src/ir/ir.ts";
 import { unpackIr } from "../../src/ir/packed-ir.ts";
 import {
@@ -68,7 +69,10 @@ export class TestXdsServer {
     const output = new LogOutput(parseLogFilter("debug"), "text", (line) => this.lines.push(line));
     this.server = new XdsServer({
       credentials: ServerCredentials.createInsecure(),
-      serviceAccountOf: (gateway) => gateway,
+      accountOf: (fleet) => {
+        const { namespace, name } = nameOfKey(fleet);
+        return { namespace, serviceAccount: name };
+      },
       log: output.logger("xds"),
       ...options,
     });

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { createServer } from "node:http";
 import { type AddressInfo, connect, type Socket } from "node:net";
 import { after, before, test } from "node:test";
-import { proxyTo, TestGateway } from "../helpers/gateway.ts";
+import { GatewayProcess, proxyTo } from "../helpers/gateway.ts";
 import { until } from "../helpers/until.ts";
 import { ControlGroup } from "./control-group.ts";
 
@@ -42,10 +42,10 @@ class SlowClients implements Disposable {
   }
 }
 
-function start(group: ControlGroup, overload: object): Promise<TestGateway> {
+function start(group: ControlGroup, overload: object): Promise<GatewayProcess> {
   const { port } = backend.address() as AddressInfo;
   const config = { ...proxyTo(`127.0.0.1:${port}`), config: { overload } };
-  return TestGateway.start(config, { controlGroup: group.folder });
+  return GatewayProcess.start(config, { controlGroup: group.folder });
 }
 
 test("without the protection, the system ends a gateway whose clients do not read", async () => {

@@ -5,7 +5,7 @@
  */
 import { setTimeout as delay } from "node:timers/promises";
 import type { RecordAnswer } from "../../src/recorder/records.ts";
-import { TestGateway } from "../helpers/gateway.ts";
+import { GatewayProcess } from "../helpers/gateway.ts";
 import { PipeliningClient } from "../helpers/pipelining-client.ts";
 import { RawPeer } from "../helpers/raw-peer.ts";
 
@@ -25,7 +25,7 @@ const ID = "rare-403";
 
 /** True: the request was found. */
 export async function soakRecorder(minutes: number): Promise<boolean> {
-  await using gateway = await TestGateway.start(configuration());
+  await using gateway = await GatewayProcess.start(configuration());
   await RawPeer.ask(gateway.port(), `GET /admin HTTP/1.1\r\nHost: a.test\r\nX-Request-Id: ${ID}\r\n\r\n`);
   const sent = await flood(gateway, minutes * 60_000);
   const times: number[] = [];
@@ -56,7 +56,7 @@ export async function soakRecorder(minutes: number): Promise<boolean> {
 }
 
 /** Sends requests at `RATE`, however fast the responses are. Resolves with how many, once all have been answered. */
-async function flood(gateway: TestGateway, ms: number): Promise<number> {
+async function flood(gateway: GatewayProcess, ms: number): Promise<number> {
   using client = await PipeliningClient.connect(gateway.port(), CONNECTIONS);
   const start = performance.now();
   let sent = 0;
@@ -78,7 +78,7 @@ function pathOf(number: number): string {
   return number % FAILING === 0 ? "/failing" : `/page/${number}`;
 }
 
-async function recordsOf(gateway: TestGateway, query: string): Promise<RecordAnswer> {
+async function recordsOf(gateway: GatewayProcess, query: string): Promise<RecordAnswer> {
   const response = await fetch(`${gateway.url("admin")}/requests${query}`);
   return (await response.json()) as RecordAnswer;
 }

@@ -13,7 +13,7 @@ import { pathToFileURL } from "node:url";
 import { parseArgs } from "node:util";
 import { appRoot } from "../../src/base/app-root.ts";
 import { TestCa } from "../helpers/certificates.ts";
-import { TestGateway } from "../helpers/gateway.ts";
+import { GatewayProcess } from "../helpers/gateway.ts";
 import { type Backends, startBackends } from "./backends.ts";
 import { grpc, http1, http2, type Ports, type Soak, slowReader, slowSender, tcp, webSocket } from "./clients.ts";
 import { soakRecorder } from "./recorder.ts";
@@ -60,10 +60,10 @@ const backends = await startBackends();
 const authority = new TestCa();
 let generation = 0;
 let ports = await choosePorts();
-let gateway = await TestGateway.start(configuration(ports), launch);
+let gateway = await GatewayProcess.start(configuration(ports), launch);
 
 /** The process that the current one has replaced. */
-let replaced: TestGateway | undefined;
+let replaced: GatewayProcess | undefined;
 const tally = new Tally(explain);
 let over = false;
 const soak: Soak = { ports: () => ports, tally, over: () => over };
@@ -150,7 +150,7 @@ async function replace(): Promise<void> {
   const old = gateway;
   replaced = old;
   const next = await choosePorts();
-  gateway = await TestGateway.start(configuration(next), launch);
+  gateway = await GatewayProcess.start(configuration(next), launch);
   ports = next;
   tally.event("clients switch to another process, and the first gets SIGTERM");
   const code = await stop(old);
@@ -172,7 +172,7 @@ function explain({ id, from, to }: Failure): string[] {
     .map((line) => JSON.stringify(line));
 }
 
-async function stop(process: TestGateway): Promise<number | null> {
+async function stop(process: GatewayProcess): Promise<number | null> {
   process.process.kill("SIGTERM");
   const code = await process.exited();
   await process.stop();

@@ -13,7 +13,7 @@ import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { TestCa } from "../helpers/certificates.ts";
 import { freePorts } from "../helpers/free-ports.ts";
-import { TestGateway } from "../helpers/gateway.ts";
+import { GatewayProcess } from "../helpers/gateway.ts";
 import { takeOver } from "../helpers/take-over.ts";
 
 const REQUESTS = 10_000;
@@ -44,7 +44,7 @@ export async function soakTakeOver(rounds: number): Promise<boolean> {
     { port: http, listeners: [{ routes }] },
     { port: https, listeners: [{ protocol: "HTTPS", tls: { cert, key }, routes }] },
   ];
-  const gateway = await TestGateway.launch({ config, binds }, { env: { XDG_RUNTIME_DIR: runtime } });
+  const gateway = await GatewayProcess.launch({ config, binds }, { env: { XDG_RUNTIME_DIR: runtime } });
   while ((await ask(readiness, undefined, false)) !== undefined) await delay(50);
   let pid = gateway.process.pid ?? 0;
   let failed = 0;

@@ -13,7 +13,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { messageOf } from "../../src/base/errors.ts";
 import { freePorts } from "../helpers/free-ports.ts";
-import { TestGateway } from "../helpers/gateway.ts";
+import { GatewayProcess } from "../helpers/gateway.ts";
 import { installPebble, Pebble } from "./lib/pebble.ts";
 import { runSuite } from "./lib/suite.ts";
 
@@ -24,7 +24,7 @@ const RENEWALS = 3;
 const MANY = 1000;
 
 const ROUTES = [{ policies: { directResponse: { status: 200, body: "hello" } } }];
-const issued = (gateway: TestGateway): string[] =>
+const issued = (gateway: GatewayProcess): string[] =>
   gateway.lines.flatMap(({ message, name }) => (message === "certificate issued" ? [String(name)] : []));
 
 interface Site {
@@ -137,7 +137,7 @@ const CASES: Readonly<Record<string, () => Promise<string>>> = {
         "*.c.example.com": { challenge: "dns-01", dns: { ...dns, command } },
         "d.example.com": { challenge: "dns-01", dns: { ...dns, url, authorization: "Bearer of-a-test" } },
       };
-      await using gateway = await TestGateway.start(configOf(site, names));
+      await using gateway = await GatewayProcess.start(configOf(site, names));
       await gateway.until(() => issued(gateway).length === 4, "four certificates");
       const ca = await site.pebble.issuingRoot();
       for (const name of ["a.example.com", "b.example.com", "x.c.example.com", "d.example.com"]) {
@@ -160,7 +160,7 @@ const CASES: Readonly<Record<string, () => Promise<string>>> = {
   async "an account of a customer, and authorizations that are used again"() {
     await withSite({ macKeys: { "kid-1": MAC_KEY }, rejectNonces: 20, reuseAuthorizations: 100 }, async (site) => {
       const externalAccount = { keyId: "kid-1", hmacKey: MAC_KEY };
-      await using gateway = await TestGateway.start(
+      await using gateway = await GatewayProcess.start(
         configOf(site, { "a.example.com": { externalAccount }, "b.example.com": {} }),
       );
       const refused = () => gateway.lines.find(({ message }) => message === "no certificate was issued");
@@ -178,9 +178,9 @@ const CASES: Readonly<Record<string, () => Promise<string>>> = {
       const [http = 0, tls = 0, http3 = 0, tls3 = 0] = await freePorts(4);
       // All begin at once. Validations reach the first one only, whichever has placed the order.
       const sites = [site, { ...site, http, tls }, { ...site, http: http3, tls: tls3 }];
-      const starting = sites.map((each) => TestGateway.start(configOf(each, names)));
+      const starting = sites.map((each) => GatewayProcess.start(configOf(each, names)));
       await using running = new AsyncDisposableStack();
-      const processes: TestGateway[] = [];
+      const processes: GatewayProcess[] = [];
       for (const each of starting) processes.push(running.use(await each));
       const all = () => processes.flatMap(issued);
       await processes[0]?.until(() => all().length >= 6, "six certificates");
@@ -196,7 +196,7 @@ const CASES: Readonly<Record<string, () => Promise<string>>> = {
     let result = "";
     await withSite({ lifetime: SHORT_LIFETIME, rejectNonces: 20 }, async (site) => {
       const name = "a.example.com";
-      await using gateway = await TestGateway.start(configOf(site, { [name]: {} }));
+      await using gateway = await GatewayProcess.start(configOf(site, { [name]: {} }));
       const ca = await site.pebble.issuingRoot();
       await gateway.until(() => issued(gateway).length === 1, "the first certificate");
       await served(site.tls, name, ca);
@@ -235,7 +235,7 @@ const CASES: Readonly<Record<string, () => Promise<string>>> = {
       }
       const time = async (config: object): Promise<number> => {
         const start = performance.now();
-        await using gateway = await TestGateway.start(config);
+        await using gateway = await GatewayProcess.start(config);
         const took = performance.now() - start;
         await gateway.until(() => gateway.ready, "ready");
         return took;

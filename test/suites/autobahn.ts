@@ -11,7 +11,7 @@ import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { WebSocketServer } from "ws";
-import { proxyTo, TestGateway } from "../helpers/gateway.ts";
+import { GatewayProcess, proxyTo } from "../helpers/gateway.ts";
 import { runSuite } from "./lib/suite.ts";
 import { python2Package } from "./lib/tools.ts";
 
@@ -48,7 +48,7 @@ await runSuite("autobahn", async () => {
   }
 });
 
-async function startGateway(): Promise<TestGateway> {
+async function startGateway(): Promise<GatewayProcess> {
   // The suite tests messages of 16 MiB, and compression in cases 12 and 13.
   const server = createServer();
   const echo = new WebSocketServer({ server, perMessageDeflate: true, maxPayload: 2 ** 25 });
@@ -59,7 +59,7 @@ async function startGateway(): Promise<TestGateway> {
   });
   server.listen(0, "127.0.0.1").unref();
   await once(server, "listening");
-  return TestGateway.start(proxyTo(`127.0.0.1:${(server.address() as AddressInfo).port}`));
+  return GatewayProcess.start(proxyTo(`127.0.0.1:${(server.address() as AddressInfo).port}`));
 }
 
 /** Prints how many cases had which result; returns those that failed. */

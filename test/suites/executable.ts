@@ -12,7 +12,7 @@ import { createInterface } from "node:readline";
 import { promisify } from "node:util";
 import { appRoot } from "../../src/base/app-root.ts";
 import { packageVersion } from "../../src/base/build-info.ts";
-import { TestGateway } from "../helpers/gateway.ts";
+import { GatewayProcess } from "../helpers/gateway.ts";
 import { runSuite } from "./lib/suite.ts";
 import { goTool } from "./lib/tools.ts";
 
@@ -35,7 +35,7 @@ await runSuite("executable", async () => {
   const plugin = join(folder, "kubectl-tracegate");
   symlinkSync(tgctl, plugin);
   const routes = [{ policies: { directResponse: { status: 200 } } }];
-  const gateway = await TestGateway.start({ binds: [{ port: 0, listeners: [{ routes }] }] });
+  const gateway = await GatewayProcess.start({ binds: [{ port: 0, listeners: [{ routes }] }] });
   try {
     await (await fetch(`http://127.0.0.1:${gateway.port("bind/0")}/in-the-list`)).text();
     // Nothing of this machine: no Node.js, no checkout.

@@ -7,7 +7,7 @@ import { execFile, spawn } from "node:child_process";
 import { once } from "node:events";
 import { promisify } from "node:util";
 import { TestCa } from "../helpers/certificates.ts";
-import { TestGateway } from "../helpers/gateway.ts";
+import { GatewayProcess } from "../helpers/gateway.ts";
 import { runSuite } from "./lib/suite.ts";
 import { goTool } from "./lib/tools.ts";
 
@@ -99,7 +99,7 @@ await runSuite("grpcurl", async () => {
         flags: ["-cacert", ca.certFile, "-authority", "localhost"],
       },
     ]) {
-      await using gateway = await TestGateway.start({ binds: [{ port: 0, listeners: [{ ...listener, routes }] }] });
+      await using gateway = await GatewayProcess.start({ binds: [{ port: 0, listeners: [{ ...listener, routes }] }] });
       for (const each of CASES) {
         const why = await failureOf(program, flags, `127.0.0.1:${gateway.port()}`, each);
         if (why !== undefined) failed.push(`${name}: ${each.name}: ${why}`);

@@ -8,7 +8,7 @@ import { once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { TestCa } from "../helpers/certificates.ts";
-import { TestGateway } from "../helpers/gateway.ts";
+import { GatewayProcess } from "../helpers/gateway.ts";
 import { runSuite } from "./lib/suite.ts";
 import { goTool } from "./lib/tools.ts";
 
@@ -29,7 +29,7 @@ await runSuite("h2spec", async () => {
     // Without it, requests that come by HTTP/2 without TLS go to the backend by HTTP/2 too.
     const policies = { http: { version: "HTTP/1.1" } };
     const routes = [{ backends: [{ host: `127.0.0.1:${port}`, policies }] }];
-    await using gateway = await TestGateway.start({ binds: [{ port: 0, listeners: [{ ...listener, routes }] }] });
+    await using gateway = await GatewayProcess.start({ binds: [{ port: 0, listeners: [{ ...listener, routes }] }] });
     const { summary, output } = await runH2spec(program, gateway.port(), flags);
     process.stdout.write(`h2spec: ${name}: ${summary}\n`);
     if (summary.endsWith(" 0 skipped, 0 failed")) continue;

@@ -113,6 +113,8 @@ export interface EndpointView {
   readonly weight: number;
   /** It gets requests only while no endpoint that is not a backup takes any. Absent: false. */
   readonly backup?: true;
+  /** Why it gets requests only while nearer endpoints take none, or, with the mode `Strict`, none at all. */
+  readonly behind?: string;
   /** Only of services. */
   readonly workload?: {
     readonly name: string;
@@ -133,10 +135,16 @@ export interface EndpointView {
   };
   /** The latest lookup of its host name. Absent for an IP address, and until something connects. */
   readonly name?: {
+    /** The name, if the endpoint is one of its addresses. */
+    readonly host?: string;
     /** In use; empty: none was found. */
     readonly addresses: readonly string[];
-    /** When they were found, ms since the epoch; they are looked up again on use after 5 s. */
+    /** When they were found, ms since the epoch. */
     readonly foundAt?: number;
+    /** It gets requests only while no endpoint of the name with a lower rank takes any. Absent: 0. */
+    readonly rank?: number;
+    /** So many further addresses of the name are not used, because there are too many. */
+    readonly omitted?: number;
     /** Why the last lookup found none: earlier addresses stay in use. */
     readonly error?: string;
   };

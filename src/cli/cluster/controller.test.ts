@@ -91,6 +91,7 @@ const VERSION = "0123456789abcdef";
 function sentTo(pod: string, more: Partial<ProxyStatus> = {}): ProxyStatus {
   return {
     gateway: "shop/web",
+    namespace: "shop",
     pod,
     peer: "10.0.0.1:1",
     connectedAt: "2026-02-03T04:05:06.000Z",

@@ -66,3 +66,39 @@ test("closing the ports of a pod that is gone leaves those of the next pod with 
   await once(socket, "connect");
   socket.destroy();
 });
+
+test("a Gateway that shares proxies is reached at those of its class, in the namespace of the parameters", async (t) => {
+  const { server, tgctl, gateway, pod, connect: lead } = await testCluster(t);
+  gateway("web");
+  const parametersRef = { group: "tracegate.dev", kind: "TracegateParameters", name: "shared", namespace: "edge" };
+  const gatewayClass = {
+    apiVersion: "gateway.networking.k8s.io/v1",
+    kind: "GatewayClass",
+    metadata: { name: "tracegate" },
+  };
+  const spec = { controllerName: "tracegate.dev/gateway-controller" };
+  server.set({ ...gatewayClass, spec } as never);
+  let asked = 0;
+  const { port } = await serve(t, (_, response) => {
+    asked++;
+    response.end("{}");
+  });
+  const labels = { "tracegate.dev/owning-gateway-class": "tracegate" };
+  for (const namespace of ["edge", "shop"]) pod("tracegate-1", { namespace, labels });
+  lead("tracegate-1", 15000, port, "edge");
+  const ask = () => tgctl("config", "listeners", "gateway/web", "-n", "shop");
+  assert.match((await ask()).stderr, /no pods found for resource "gateway\/web"/);
+  server.set({ ...gatewayClass, spec: { ...spec, parametersRef } } as never);
+  await ask();
+  assert.equal(asked, 1);
+  // Of its own from before, about to end.
+  const metadata = {
+    name: "web-1",
+    namespace: "shop",
+    labels: ofGateway("web"),
+    deletionTimestamp: "2026-01-01T00:00:00Z",
+  };
+  server.set({ apiVersion: "v1", kind: "Pod", metadata, status: { phase: "Running" } } as never);
+  await ask();
+  assert.equal(asked, 2);
+});

@@ -2,9 +2,9 @@
  * Which pods a command line names (docs/tgctl.md#which-proxy): `gateway/<name>`, another object with a pod selector, a pod by its
  * name, or nothing, which means the only Gateway of the namespace.
  */
-import { deploymentName, GATEWAY_NAME } from "../../controller/base/manifest.ts";
+import { deploymentName, GATEWAY_NAME, OWNING_CLASS } from "../../controller/base/manifest.ts";
 import { type KubeClient, listObjects, resourcePath } from "../../kube/client.ts";
-import type { Gateway, LabelSelector, Pod } from "../../kube/objects.ts";
+import type { Gateway, GatewayClass, LabelSelector, Pod } from "../../kube/objects.ts";
 import { RESOURCES, type ResourceName } from "../../kube/resources.ts";
 import { CliError } from "../runner/errors.ts";
 import { isNotFound, kubeFailure } from "./errors.ts";
@@ -120,9 +120,28 @@ export async function podsOf(client: KubeClient, resource: Resource, signal: Abo
   // An object that is read alone is complete, with its namespace.
   if (type === "pod") return [object as unknown as Pod];
   const pods = await podsWith(client, namespace, selectorOf(type, name, object), signal);
+  // After a move to shared proxies, those of its own finish their requests for a while.
+  if (pods.some(({ metadata }) => metadata.deletionTimestamp === undefined)) return pods;
+  const shared = type === "gateway" ? await sharedPods(client, object as unknown as Gateway, signal) : [];
+  if (shared.length > 0) return shared;
   if (pods.length > 0) return pods;
   const { why, hint } = type === "gateway" ? whyNoPods(object as unknown as Gateway) : { hint: undefined };
   throw noPods(resource, why, hint);
+}
+
+/**
+ * The pods that a Gateway shares with others of its class, in the namespace of the parameters of the class. None if the class has no
+ * parameters, or may not be read.
+ */
+async function sharedPods(client: KubeClient, { spec }: Gateway, signal: AbortSignal): Promise<readonly Pod[]> {
+  const { gatewayClassName } = spec;
+  const found = await client
+    .request<GatewayClass>("GET", resourcePath(RESOURCES.GatewayClass, undefined, gatewayClassName), { signal })
+    .catch(() => undefined);
+  const namespace = found?.spec.parametersRef?.namespace;
+  if (namespace === undefined) return [];
+  const selector = `${OWNING_CLASS}=${deploymentName(gatewayClassName)}`;
+  return podsWith(client, namespace, selector, signal, `the pods of GatewayClass ${gatewayClassName}`);
 }
 
 /** The pods of the controller, sorted by name. @throws CliError if it finds no pods */

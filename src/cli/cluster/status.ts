@@ -1,7 +1,7 @@
 /** What the controller has sent to each proxy of a Gateway, and what each proxy runs. */
 import type { ConfigStatus } from "../../admin/client/client.ts";
 import { fieldsOf } from "../../base/fields.ts";
-import { nameOfKey, objectKey } from "../../base/object-key.ts";
+import { objectKey } from "../../base/object-key.ts";
 import { listObjects } from "../../kube/client.ts";
 import type { Gateway } from "../../kube/objects.ts";
 import { RESOURCES } from "../../kube/resources.ts";
@@ -124,8 +124,7 @@ async function sentStates(
       if (result.status === "rejected") throw result.reason;
       const { controller, proxies } = result.value;
       for (const proxy of list(proxies).map(fieldsOf)) {
-        const { namespace } = nameOfKey(text(proxy.gateway));
-        const key = objectKey({ namespace, name: text(proxy.pod) });
+        const key = objectKey({ namespace: text(proxy.namespace), name: text(proxy.pod) });
         const connectedAt = text(proxy.connectedAt);
         // After a reconnection, the old stream may not have ended yet.
         if ((sent.get(key)?.connectedAt ?? "") > connectedAt) continue;

@@ -12,6 +12,8 @@ export interface ValidParts<T> {
   readonly incomplete: ReadonlySet<string>;
   /** Whether the object at a path (as written) has lost a field, so that a missing field is not reported again. */
   readonly damaged: (path: Path) => boolean;
+  /** Whether the field at a path (as written) was left out. */
+  readonly lost: (path: Path) => boolean;
 }
 
 /** Rounds; each removes the parts that the last one left incomplete. More than configurations have levels. */
@@ -34,6 +36,7 @@ export function keepValidParts<T>(
   const indices = new Map<unknown, number[]>();
   const incomplete = new Set<string>();
   const damaged = new Set<string>();
+  const lost = new Set<string>();
   let issues = found;
   for (let round = 0; round < MAX_ROUNDS; round++) {
     const elements = new Map<unknown[], Set<number>>();
@@ -42,7 +45,7 @@ export function keepValidParts<T>(
         if (path.length === 0) return undefined;
         incomplete.add(String(path[0]));
         if (issue.code !== "unrecognized_keys") damaged.add(formatPath(original(rest, indices, path).slice(0, -1)));
-        takeAway(rest, path, elements);
+        lost.add(formatPath(original(rest, indices, takeAway(rest, path, elements))));
       }
     for (const [list, gone] of elements) {
       const before = indices.get(list) ?? list.map((_, i) => i);
@@ -59,6 +62,7 @@ export function keepValidParts<T>(
         original: (path) => original(rest, indices, path),
         incomplete,
         damaged: (path) => damaged.has(formatPath(path)),
+        lost: (path) => lost.has(formatPath(path)),
       };
     issues = result.error.issues;
   }
@@ -76,8 +80,11 @@ function wrongPaths(issue: z.core.$ZodIssue): Path[] {
   return [issue.path];
 }
 
-/** Deletes the value at the path. If the path is absent, a required value is missing, so the nearest existing ancestor is deleted. */
-function takeAway(root: unknown, path: Path, elements: Map<unknown[], Set<number>>): void {
+/**
+ * Deletes the value at the path. If the path is absent, a required value is missing, so the nearest existing ancestor is deleted. Returns the path
+ * of what is gone.
+ */
+function takeAway(root: unknown, path: Path, elements: Map<unknown[], Set<number>>): Path {
   for (let end = path.length; end > 0; end--) {
     const holder = valueAt(root, path.slice(0, end - 1));
     const key = path[end - 1];
@@ -86,8 +93,9 @@ function takeAway(root: unknown, path: Path, elements: Map<unknown[], Set<number
       const gone = elements.get(holder) ?? new Set();
       elements.set(holder, gone.add(key));
     } else delete (holder as Record<PropertyKey, unknown>)[key];
-    return;
+    return path.slice(0, end);
   }
+  return [];
 }
 
 function original(root: unknown, indices: ReadonlyMap<unknown, readonly number[]>, path: Path): Path {

@@ -19,7 +19,8 @@ export function syntaxProblems(document: Document.Parsed, text: string): SyntaxP
     const harmless = error.code === "DUPLICATE_KEY" || error.code === "TAG_RESOLVE_FAILED";
     if (lost && !harmless) continue;
     lost ||= !harmless;
-    problems.push({ offset: offsetOf(error, document, text), message: inWords(error) });
+    const mistake = mistakeOf(error);
+    problems.push({ offset: offsetOf(error, mistake, document, text), message: WORDS[mistake] });
   }
   return problems;
 }
@@ -59,61 +60,72 @@ export function unusableKeys(document: Document.Parsed): SyntaxProblem[] {
   return problems;
 }
 
-/**
- * What went wrong. The library has one code, MISSING_CHAR, for a dozen mistakes, and a fixed message for each: these two are told
- * apart by it.
- */
-function mistakeOf({ code, message }: YAMLError): YAMLError["code"] | "UNCLOSED_QUOTE" | "ITEM_WITHOUT_DASH" {
+/** What went wrong: a code of the library, or one of the mistakes that it puts under MISSING_CHAR. */
+type Mistake = YAMLError["code"] | "UNCLOSED_QUOTE" | "UNCLOSED_BRACKET" | "NO_COMMA" | "ITEM_WITHOUT_DASH";
+
+const INDENTATION = "is the indentation right?";
+
+/** For every code of the library, which the compiler requires. */
+const WORDS: Readonly<Record<Mistake, string>> = {
+  ALIAS_PROPS: "not valid YAML: an alias has no anchor or tag of its own; remove it",
+  BAD_ALIAS: "not valid YAML: an anchor or alias without a usable name; quote the text if & or * is part of it",
+  BAD_COLLECTION_TYPE: "not valid YAML: the tag does not fit what follows; remove the tag",
+  BAD_DIRECTIVE: "not valid YAML: a line that begins with % is a directive; quote the text if it is a value",
+  BAD_DQ_ESCAPE: "not valid YAML: this is no escape in double quotes; write \\\\ for a backslash, or use single quotes",
+  BAD_INDENT: `not valid YAML: this line begins in another column than those that it belongs to; ${INDENTATION}`,
+  BAD_PROP_ORDER: "not valid YAML: an anchor or tag comes after the - or : of its value, not before",
+  BAD_SCALAR_START: "not valid YAML: a text cannot begin with this character; quote the text",
+  BLOCK_AS_IMPLICIT_KEY: `not valid YAML: a list or an object where a name is expected, or a second colon on the line; ${INDENTATION} A text with a colon needs quotes`,
+  BLOCK_IN_FLOW: "not valid YAML: between [ ] or { } there are commas instead of lines; is a comma missing after this?",
+  DUPLICATE_KEY: "duplicate key; keep one of them",
+  IMPOSSIBLE: "not valid YAML",
+  ITEM_WITHOUT_DASH: `not valid YAML: this line belongs neither to the list above nor to what holds it; ${INDENTATION}`,
+  KEY_OVER_1024_CHARS: "not valid YAML: a name of more than 1,024 characters; is a quote or a line break missing?",
+  MISSING_CHAR:
+    "not valid YAML: something is missing before this: the colon after a name, or a space in front of # or after a colon",
+  MULTILINE_IMPLICIT_KEY: `not valid YAML: a name that goes on in the next line; is a colon missing, or ${INDENTATION}`,
+  MULTIPLE_ANCHORS: "not valid YAML: a value has one anchor at most; remove the others",
+  MULTIPLE_DOCS: "a second YAML document begins here; a configuration is a single document, remove the line ---",
+  MULTIPLE_TAGS: "not valid YAML: a value has one tag at most, and needs none here; remove them",
+  NO_COMMA: "not valid YAML: a comma is missing before this, or a colon with a space after it",
+  NON_STRING_KEY: "not valid YAML: a name must be a text; quote it",
+  RESOURCE_EXHAUSTION: "lists and objects are nested too deeply here",
+  TAB_AS_INDENT: "a tab at the beginning of a line; indent with spaces",
+  TAG_RESOLVE_FAILED:
+    "this is a tag, because it begins with !; tags have no meaning here, remove it, or quote the text",
+  UNCLOSED_BRACKET: "not valid YAML: this bracket is never closed",
+  UNCLOSED_QUOTE: "not valid YAML: this quote is never closed",
+  UNEXPECTED_TOKEN: "not valid YAML: this does not belong here; remove it, or quote the text that it is part of",
+};
+
+/** The library has one code, MISSING_CHAR, for a dozen mistakes, and a fixed message for each: these are told apart by it. */
+function mistakeOf({ code, message }: YAMLError): Mistake {
+  if (/ must .*end with a [}\]]$/.test(message)) return "UNCLOSED_BRACKET";
   if (code !== "MISSING_CHAR") return code;
   if (message.startsWith("Missing closing ")) return "UNCLOSED_QUOTE";
+  if (/^Missing ,| after : in flow /.test(message)) return "NO_COMMA";
   return message.startsWith("Sequence item without - indicator") ? "ITEM_WITHOUT_DASH" : code;
 }
 
-function inWords(error: YAMLError): string {
-  const { message } = error;
-  switch (mistakeOf(error)) {
-    case "DUPLICATE_KEY":
-      return "duplicate key; keep one of them";
-    case "MULTIPLE_DOCS":
-      return "a second YAML document begins here; a configuration is a single document, remove the line ---";
-    case "TAB_AS_INDENT":
-      return "a tab at the beginning of a line; indent with spaces";
-    case "TAG_RESOLVE_FAILED":
-      return `${message}; tags have no meaning here, remove it`;
-    case "RESOURCE_EXHAUSTION":
-      return "lists and objects are nested too deeply here";
-    case "BLOCK_IN_FLOW":
-      return `not valid YAML: ${lowerFirst(message)}; is a comma missing after this?`;
-    case "BAD_INDENT":
-    case "BLOCK_AS_IMPLICIT_KEY":
-    case "MULTILINE_IMPLICIT_KEY":
-      return `not valid YAML: ${lowerFirst(message)}; is the indentation right?`;
-    case "ITEM_WITHOUT_DASH":
-      return "not valid YAML: this line belongs neither to the list above nor to what holds it; is the indentation right?";
-    default:
-      return `not valid YAML: ${lowerFirst(message)}`;
-  }
-}
-
 /**
- * A quote or bracket that is never closed is reported where it opens, not at the end of the text, and a line with the wrong indentation
+ * A quote or bracket that is never closed is reported where it opens, not where the text goes on, and a line with the wrong indentation
  * where its text begins.
  */
-function offsetOf(error: YAMLError, document: Document.Parsed, text: string): number {
-  const { pos } = error;
-  if (error.code === "BAD_INDENT")
-    return pos[0] + (/^ */.exec(text.slice(pos[0], pos[1] + MAX_INDENT))?.[0].length ?? 0);
-  if (mistakeOf(error) !== "UNCLOSED_QUOTE") return pos[0];
-  let opened = pos[0];
+function offsetOf({ pos: [start, end] }: YAMLError, mistake: Mistake, document: Document.Parsed, text: string): number {
+  if (mistake === "BAD_INDENT") return start + (/^ */.exec(text.slice(start, end + MAX_INDENT))?.[0].length ?? 0);
+  if (mistake !== "UNCLOSED_QUOTE" && mistake !== "UNCLOSED_BRACKET") return start;
+  // The last one that opens before: those inside of it are closed, or reported themselves.
+  let opened = start;
   visit(document, {
     Scalar(_key, node) {
       const quoted = node.type === "QUOTE_DOUBLE" || node.type === "QUOTE_SINGLE";
-      if (quoted && node.range != null && node.range[0] <= pos[0]) opened = node.range[0];
+      if (mistake === "UNCLOSED_QUOTE" && quoted && node.range != null && node.range[0] <= start)
+        opened = node.range[0];
+    },
+    Collection(_key, node) {
+      const isOpen = node.flow === true && node.range != null && node.range[0] <= start && node.range[1] >= start;
+      if (mistake === "UNCLOSED_BRACKET" && isOpen && node.range != null) opened = node.range[0];
     },
   });
   return opened;
-}
-
-function lowerFirst(text: string): string {
-  return text.charAt(0).toLowerCase() + text.slice(1);
 }

@@ -1,5 +1,7 @@
 import { z } from "zod";
+import { locality } from "../../translation/schema/locality.ts";
 import { objectName } from "../../translation/schema/scalars.ts";
+import { LEVELS } from "../../upstream/discovery/locality.ts";
 import { algorithm, slowStart } from "./services.ts";
 
 const endpoint = z
@@ -15,6 +17,11 @@ const endpoint = z
       .boolean()
       .default(false)
       .describe("Gets requests only while all endpoints without `backup` are evicted, unhealthy or full."),
+    locality: locality
+      .optional()
+      .describe(
+        "Where the server runs. Endpoints with the locality of this gateway (`config.locality`) get the requests, the others while all of those are evicted, unhealthy or full.",
+      ),
   })
   .meta({ id: "PoolEndpoint", description: "One server of a pool." });
 
@@ -40,7 +47,22 @@ export const endpoints = z
 
 /** How one of the endpoints is chosen. */
 export const poolLoadBalancer = z
-  .strictObject({ algorithm, slowStart })
+  .strictObject({
+    algorithm,
+    slowStart,
+    routingPreferences: z
+      .array(z.enum(LEVELS))
+      .optional()
+      .describe(
+        "What a preferred endpoint has in common with this gateway, most important first. Default: what any `locality` of the endpoints has, of region, zone and subzone in this order.",
+      ),
+    mode: z
+      .enum(["Standard", "Strict", "Failover"])
+      .optional()
+      .describe(
+        "`Failover`: the endpoints with the most in common, others when those take no requests. `Strict`: only endpoints with everything in common. `Standard`: no preference. Default: `Failover` if there are `routingPreferences`, else `Standard`.",
+      ),
+  })
   .optional()
   .describe("How one of the `endpoints` is chosen.");
 

@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { exactlyOne } from "../../policies/schema/checks.ts";
 import { serviceReference } from "../../policies/schema/fields.ts";
+import { dns } from "../../translation/schema/dns.ts";
 import { backendPolicies, routePolicies, tcpPolicies } from "../../translation/schema/policies.ts";
 import {
   dynamicTarget,
@@ -78,6 +79,7 @@ const TARGET_KEYS = [
 const target = {
   host: z.string().optional().describe("`host:port`, `ip:port` or `unix:/path`."),
   endpoints,
+  dns,
 };
 
 const routeTarget = {

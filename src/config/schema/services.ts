@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { duration } from "../../policies/schema/fields.ts";
+import { locality } from "../../translation/schema/locality.ts";
 import { ipAddress } from "../../translation/schema/scalars.ts";
 
 const port = z.int().min(1).max(65535);
@@ -56,7 +57,7 @@ export const service = z
       })
       .optional()
       .describe(
-        "How a workload is chosen; nearby ones can be preferred. The locality of this gateway comes from the environment variables `LOCALITY` (`region/zone/subzone`), `NODE_NAME`, `CLUSTER_ID` and `NETWORK`; the last two can also be set as `config.clusterId` and `config.network`. Unset values match nothing.",
+        "How a workload is chosen; nearby ones can be preferred. The locality of this gateway comes from the environment variables `LOCALITY` (`region/zone/subzone`), `NODE_NAME`, `CLUSTER_ID` and `NETWORK`; all but the node can also be set as `config.locality`, `config.clusterId` and `config.network`. Unset values match nothing.",
       ),
     appProtocols: z
       .record(portKey, z.string())
@@ -85,14 +86,7 @@ export const workload = z
       .default("healthy")
       .describe("Unhealthy workloads get no requests unless `healthPolicy` of the service is `AllowAll`."),
     capacity: z.int().min(0).default(1).describe("Weight of the workload among those of the service."),
-    locality: z
-      .strictObject({
-        region: z.string().optional().describe("Such as `eu-north`."),
-        zone: z.string().optional().describe("Zone within the region."),
-        subzone: z.string().optional().describe("Subzone within the zone."),
-      })
-      .optional()
-      .describe("Where the workload runs, for `routingPreferences`."),
+    locality: locality.optional().describe("Where the workload runs, for `routingPreferences`."),
     services: z
       .record(z.string(), portMap)
       .default({})

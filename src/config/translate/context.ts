@@ -6,6 +6,7 @@ import type { CalledTargets } from "../../translation/called-targets.ts";
 import type { FrontendInput } from "../../translation/schema/frontend.ts";
 import type { TargetContext } from "../../translation/target.ts";
 import type { Service, Workload } from "../../upstream/discovery/discovery.ts";
+import type { Locality } from "../../upstream/discovery/locality.ts";
 import type { FileSources } from "./file-sources.ts";
 
 /** The endpoints of a backend, in the form in which balancers know those of a service. */
@@ -52,6 +53,8 @@ export interface Targeted {
 export interface Context extends TargetContext {
   /** The names that expressions of this configuration may use. */
   readonly cel: CelEnvironment;
+  /** Where this process runs, as far as it knows. */
+  readonly locality: Locality;
   /** Named backends by name. */
   readonly backends: ReadonlyMap<string, Backend>;
   /** The policies that are written inline at the named backends. */

@@ -1,13 +1,13 @@
 import type { Path } from "../../base/paths.ts";
 import type { Ir } from "../../ir/ir.ts";
-import type { PolicyKind } from "../../policies/policy-set.ts";
 import { lint } from "../../translation/problems/lint.ts";
 import { noPort, reportUnknown } from "../../translation/references.ts";
-import { TCP_KINDS } from "../../translation/schema/policies.ts";
+import { CONNECTION_KINDS, TCP_KINDS } from "../../translation/schema/policies.ts";
 import type { ConfigFile, TargetedPolicyInput } from "../schema/config.ts";
 import type { Context, ListenerPlace, RoutePlace } from "./context.ts";
 import { isHttp } from "./listeners.ts";
-import { listenerKeys, routeKeys, targetKey } from "./targeted.ts";
+import { listenerKeys, phaseOf, routeKeys, targetKey } from "./targeted.ts";
+import { reportUnusable, WITHOUT_HTTP } from "./unusable.ts";
 
 type Target = TargetedPolicyInput["target"];
 type GatewayTarget = NonNullable<Target["gateway"]>;
@@ -74,7 +74,10 @@ function checkGateway(
   const { gatewayName, gatewayNamespace, listenerName, port } = target;
   const key = targetKey(input);
   if (known.keys.has(key)) {
-    if (!known.http.has(key)) reportUnusable("listeners without HTTP have", input, at, context);
+    if (!known.http.has(key)) {
+      const usable = phaseOf(input) === "gateway" ? CONNECTION_KINDS : TCP_KINDS;
+      reportUnusable(WITHOUT_HTTP, usable, input.policy, [...at, "policy"], context.report);
+    }
     return;
   }
   const own = known.listeners.filter(
@@ -112,7 +115,8 @@ function checkRoute(
   const { name, namespace, ruleName, kind } = target;
   const key = targetKey(input);
   if (known.keys.has(key)) {
-    if (!known.http.has(key)) reportUnusable("TCP routes have", input, at, context);
+    if (!known.http.has(key))
+      reportUnusable("TCP routes have", TCP_KINDS, input.policy, [...at, "policy"], context.report);
     return;
   }
   const same = known.routes.find(
@@ -141,13 +145,6 @@ function checkService({ namespace, hostname, port }: ServiceTarget, path: Path, 
   if (ports === undefined) reportUnknown("service", "services", service, context.services.keys(), path, context);
   else if (port !== undefined && ports[port] === undefined)
     context.report([...path, "port"], noPort(service, port, ports));
-}
-
-/** Only a few policies apply to connections without HTTP. */
-function reportUnusable(what: string, { policy }: TargetedPolicyInput, at: Path, { report }: Context): void {
-  for (const [kind, value] of Object.entries(policy))
-    if (value !== undefined && !TCP_KINDS.includes(kind as PolicyKind))
-      report([...at, "policy"], { message: `${what} no such policy; they have ${TCP_KINDS.join(", ")}` }, kind);
 }
 
 /** The field that has lost an invalid entry, else the one that usually defines such things. */

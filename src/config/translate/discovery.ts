@@ -1,5 +1,7 @@
+import { adviseOnLocality } from "../../translation/advice.ts";
 import { noPort, reportDuplicates, reportUnknown } from "../../translation/references.ts";
 import type { Service, Workload } from "../../upstream/discovery/discovery.ts";
+import { withLocalityOfNode } from "../../upstream/discovery/locality.ts";
 import type { ConfigFile } from "../schema/config.ts";
 import type { Context } from "./context.ts";
 
@@ -23,7 +25,11 @@ export function translateDiscovery(
       for (const port of Object.keys(ports))
         if (!Object.hasOwn(known, port)) context.report([...path, service], noPort(service, port, known), port);
     }
-  return { services: services.map(plain) as Service[], workloads: workloads.map(plain) as Workload[] };
+  const discovered = { services: services.map(plain) as Service[], workloads: workloads.map(plain) as Workload[] };
+  const own = withLocalityOfNode(context.locality, discovered.workloads);
+  for (const [i, service] of discovered.services.entries())
+    adviseOnLocality(service, own, ["services", i, "loadBalancer"], context.report);
+  return discovered;
 }
 
 export function keyOf({ namespace, hostname }: Pick<Service, "namespace" | "hostname">): string {

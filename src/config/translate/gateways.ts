@@ -12,6 +12,7 @@ import type { Context, EntryName, ListenerPlace } from "./context.ts";
 import { checkProtocol, isHttp, translateTls } from "./listeners.ts";
 import { inlineEntries } from "./route-backends.ts";
 import { type Owner, translateRoute, translateTcpRoute } from "./routes.ts";
+import { reportUnusableAtListener } from "./unusable.ts";
 
 /** A listener of `gateways` with the routes that refer to it. */
 interface ServedListener extends Owner {
@@ -122,6 +123,7 @@ function makeEntry(
   const targeted = context.targeted.forListener(place);
   // The policies are fields of the gateway or listener itself.
   const own = levelOf(translatePolicies(inline, "gateway", path, context), (field) => ({ at: [field] }));
+  if (!isHttp(place)) reportUnusableAtListener(inline, path, context.report);
   context.inline.push(...inlineEntries(key, place, own.set, path));
   const merged = mergeLevels(targeted.gateway, own);
   const listener = {

@@ -16,6 +16,7 @@ import { listeningAt } from "./addresses.ts";
 import type { Context, ListenerPlace } from "./context.ts";
 import { inlineEntries } from "./route-backends.ts";
 import { translateRoute, translateTcpRoute } from "./routes.ts";
+import { reportUnusableAtListener } from "./unusable.ts";
 
 type Protocol = Listener["protocol"];
 
@@ -86,8 +87,12 @@ function makeBind(
     });
   const secure = listeners.filter((each) => each.protocol === "HTTPS" || each.protocol === "TLS");
   const tcp = listeners.filter((each) => each.protocol === "TCP");
-  if (secure.length > 0 && secure.length + udp.length < listeners.length)
-    context.report(path, { message: `port ${port} mixes TLS and plaintext listeners; give them ports of their own` });
+  for (const [i, { protocol }] of listeners.entries())
+    if (secure.length > 0 && protocol !== "HTTPS" && protocol !== "TLS" && protocol !== "UDP")
+      context.report([...path, "listeners", i], {
+        message: `a plaintext listener on port ${port}, which has TLS listeners; give it a port of its own`,
+        absent: [...path, "listeners", i, "tls"],
+      });
   if (tcp.length > 0 && tcp.length + udp.length < listeners.length && secure.length === 0)
     context.report(path, { message: `port ${port} mixes HTTP and TCP listeners; give them ports of their own` });
   if (tcp.length > 1)
@@ -128,7 +133,10 @@ export function checkProtocol(protocol: Protocol, tls: boolean, path: Path, cont
   if (tls && protocol !== "HTTPS" && protocol !== "TLS")
     context.report([...path, "tls"], { message: `protocol ${protocol} cannot set tls; remove it${INSTEAD[protocol]}` });
   else if (!tls && protocol === "HTTPS")
-    context.report([...path, "protocol"], { message: "protocol HTTPS requires tls; set its cert and key, or acme" });
+    context.report([...path, "protocol"], {
+      message: "protocol HTTPS requires tls; set its cert and key, or acme",
+      absent: [...path, "tls"],
+    });
 }
 
 /**
@@ -281,6 +289,7 @@ function translateListener(
   else if (!http && tcpRoutes === undefined)
     context.report(path, { message: `protocol ${protocol} requires 'tcpRoutes'` });
   const own = levelOf(translatePolicies(input.policies, "gateway", [...path, "policies"], context));
+  if (!http) reportUnusableAtListener(input.policies ?? {}, [...path, "policies"], context.report);
   const place: ListenerPlace = { key, name, gatewayName: "default", gatewayNamespace: input.namespace, protocol, port };
   context.listeners.set(key, place);
   const targeted = context.targeted.forListener(place);

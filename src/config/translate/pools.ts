@@ -1,11 +1,20 @@
 import type { Path } from "../../base/paths.ts";
 import { defined } from "../../policies/contract/resolver.ts";
 import { parsingWith } from "../../policies/schema/cel.ts";
+import { adviseOnLocality } from "../../translation/advice.ts";
 import { knownFields } from "../../translation/problems/known-fields.ts";
 import { reportIssues } from "../../translation/problems/schema-errors.ts";
 import { reportDuplicates } from "../../translation/references.ts";
-import { type TargetContext, type TargetInput, translateHost, translateTarget } from "../../translation/target.ts";
-import type { Workload } from "../../upstream/discovery/discovery.ts";
+import {
+  isName,
+  type TargetContext,
+  type TargetInput,
+  translateHost,
+  translateTarget,
+} from "../../translation/target.ts";
+import type { Service, Workload } from "../../upstream/discovery/discovery.ts";
+import type { DnsSettings } from "../../upstream/discovery/dns.ts";
+import { LEVELS } from "../../upstream/discovery/locality.ts";
 import { targetName } from "../../upstream/settings/pool-target.ts";
 import type { Target } from "../../upstream/settings/target.ts";
 import { ConfigDocument } from "../parse/document.ts";
@@ -26,7 +35,7 @@ export interface PoolOrTarget extends TargetInput {
 
 /** The target of the backend with this key. If it is a pool, its endpoints are added to those of the configuration. */
 export function translateBackendTarget(input: PoolOrTarget, key: string, path: Path, context: Context): Target {
-  const { endpoints, loadBalancer } = input;
+  const { endpoints, loadBalancer, dns } = input;
   if (endpoints === undefined) {
     if (loadBalancer !== undefined)
       context.report([...path, "loadBalancer"], {
@@ -36,7 +45,7 @@ export function translateBackendTarget(input: PoolOrTarget, key: string, path: P
   }
   const hostname = key.slice(1);
   const translate = (list: readonly PoolEndpointInput[], at: Path, into: TargetContext): readonly Workload[] => {
-    const translated = list.map((endpoint, i) => translateEndpoint(endpoint, key, [...at, i], into));
+    const translated = list.map((endpoint, i) => translateEndpoint(endpoint, { pool: key, dns }, [...at, i], into));
     const named = translated.flatMap((each, i) =>
       each ? [{ key: each.uid, name: each.name, origin: { path: [...at, i] } }] : [],
     );
@@ -47,25 +56,36 @@ export function translateBackendTarget(input: PoolOrTarget, key: string, path: P
   const workloads = Array.isArray(endpoints)
     ? translate(endpoints, at, context)
     : inFile(endpoints.file, [...at, "file"], context, (list, into) => translate(list, [], into));
-  context.pools.push({
-    service: {
-      name: input.name ?? hostname,
-      namespace: "",
-      hostname,
-      vips: [],
-      ports: {},
-      ...(loadBalancer && {
-        loadBalancer: {
-          routingPreferences: [],
-          mode: "Standard",
-          healthPolicy: "OnlyHealthy",
-          ...defined(loadBalancer),
-        },
-      }),
-    },
-    workloads,
-  });
+  if (dns !== undefined && workloads.length > 0 && workloads.every(({ address }) => !isNamed(address)))
+    context.report([...path, "dns"], { message: "no endpoint is a name; leave it out" });
+  const balancing = balancingOf(loadBalancer, workloads);
+  const service = { name: input.name ?? hostname, namespace: "", hostname, vips: [], ports: {}, ...balancing };
+  adviseOnLocality(service, context.locality, path, context.report);
+  context.pools.push({ service, workloads });
   return { type: "pool", key };
+}
+
+/** Endpoints with a locality are preferred if it is that of the gateway, unless the load balancer says otherwise. */
+function balancingOf(input: PoolLoadBalancerInput, workloads: readonly Workload[]): Pick<Service, "loadBalancer"> {
+  const written = LEVELS.filter((level) => workloads.some(({ locality }) => locality?.[level]));
+  if (input === undefined && written.length === 0) return {};
+  const { algorithm, slowStart, routingPreferences = written } = input ?? {};
+  const mode = input?.mode ?? (routingPreferences.length > 0 ? "Failover" : "Standard");
+  return {
+    loadBalancer: { routingPreferences, mode, healthPolicy: "OnlyHealthy", ...defined({ algorithm, slowStart }) },
+  };
+}
+
+function written({
+  region,
+  zone,
+  subzone,
+}: NonNullable<PoolEndpointInput["locality"]>): NonNullable<Workload["locality"]> {
+  return { ...(region && { region }), ...(zone && { zone }), ...(subzone && { subzone }) };
+}
+
+function isNamed(address: Workload["address"]): boolean {
+  return address !== undefined && "host" in address && isName({ type: "static", ...address });
 }
 
 const FIELDS = knownFields(endpointList);
@@ -106,14 +126,15 @@ function inFile(
 
 /** undefined: the address is invalid, and has been reported. */
 function translateEndpoint(
-  { host, weight, backup }: PoolEndpointInput,
-  pool: string,
+  { host, weight, backup, locality }: PoolEndpointInput,
+  { pool, dns }: { readonly pool: string; readonly dns: DnsSettings | undefined },
   path: Path,
   context: TargetContext,
 ): Workload | undefined {
   const target = translateHost(host, path, context);
   if (target === undefined) return undefined;
-  const { type: _, ...address } = target;
+  const { type: _, ...at } = target;
+  const address = dns !== undefined && isName(target) ? { ...at, dns } : at;
   const name = targetName(address);
   return {
     uid: `${pool} ${name}`,
@@ -123,6 +144,7 @@ function translateEndpoint(
     status: "healthy",
     capacity: weight,
     ...(backup && { backup: true }),
+    ...(locality && { locality: written(locality) }),
     services: { [pool]: {} },
     address,
   };

@@ -42,6 +42,8 @@ export function translateBackend(
     const service = target.type === "service" ? context.targeted.forService(target.key, target.port) : NO_LEVEL;
     return { key, weight: input.weight, target, ...merge(target, inherited, service, NO_LEVEL, own) };
   }
+  if (input.dns !== undefined)
+    context.report([...path, "dns"], { message: `is for a host; write it at ${input.backend} in \`backends\`` });
   const name = input.backend.replace(/^\//, "");
   const named = context.backends.get(name);
   if (named === undefined) {

@@ -115,9 +115,9 @@ export function targetKey({ target: { gateway, route, backend } }: TargetedPolic
 export function calledInputs({ backends, policies }: ConfigFile): CalledInputs {
   const entries = Map.groupBy(policies, targetKey);
   const services = new Map([...entries].map(([key, list]) => [key, list.map(({ policy }) => policy)]));
-  const called = backends.map(({ name, host, endpoints, policies: own = {} }) => {
+  const called = backends.map(({ name, host, dns, endpoints, policies: own = {} }) => {
     const isPool = endpoints !== undefined;
-    return [name, { host, isPool, policies: [...(services.get(backendKey(name)) ?? []), own] }] as const;
+    return [name, { host, dns, isPool, policies: [...(services.get(backendKey(name)) ?? []), own] }] as const;
   });
   return { backends: new Map(called), services };
 }

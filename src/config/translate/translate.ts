@@ -9,9 +9,15 @@ import type { CelEnvironment } from "../../cel/index.ts";
 import { hasPort } from "../../ir/bind-addresses.ts";
 import type { Backend, Bind, Frontend, Ir, RouteGroup } from "../../ir/ir.ts";
 import { levelOf, type PolicyLevel, recorded } from "../../ir/origins.ts";
-import { mergeLevels, NO_LEVEL, NO_POLICY_SET } from "../../policies/merge.ts";
+import { mergeLevels, NO_LEVEL } from "../../policies/merge.ts";
 import type { LeafCaching } from "../../tls/tls-settings.ts";
-import { adviseOnBodyLimits, adviseOnFrontend, adviseOnRoutes, adviseOnRules } from "../../translation/advice.ts";
+import {
+  adviseOnAccess,
+  adviseOnBodyLimits,
+  adviseOnFrontend,
+  adviseOnRoutes,
+  adviseOnRules,
+} from "../../translation/advice.ts";
 import { CalledTargets } from "../../translation/called-targets.ts";
 import { dumpFrontend, originsOfFrontend, translateCalling, translateFrontend } from "../../translation/frontend.ts";
 import { translatePolicies } from "../../translation/policies.ts";
@@ -19,6 +25,7 @@ import type { Report } from "../../translation/problems/problem.ts";
 import { reportDuplicates } from "../../translation/references.ts";
 import type { Resources } from "../../translation/resources/store.ts";
 import type { TracingInput } from "../../translation/schema/telemetry.ts";
+import type { Locality } from "../../upstream/discovery/locality.ts";
 import type { InputReader } from "../parse/inputs.ts";
 import type { ConfigFile } from "../schema/config.ts";
 import type { BindInput } from "../schema/listeners.ts";
@@ -54,6 +61,8 @@ interface TranslateInput {
   /** The names that expressions of this configuration may use. */
   readonly cel: CelEnvironment;
   readonly leafCaching: LeafCaching;
+  /** Where this process runs, as far as it knows. */
+  readonly locality: Locality;
   /** The configuration that serves comes from a controller. */
   readonly controlled: boolean;
   /** Content of the URLs that it refers to. */
@@ -70,10 +79,11 @@ interface TranslateInput {
  */
 export function translate(
   config: ConfigFile,
-  { fileOf, home, enableIpv6, servers, cel, leafCaching, controlled, resources, reader, formerTracing }: TranslateInput,
+  input: TranslateInput,
   report: Report,
   incomplete: ReadonlySet<string>,
 ): Translated {
+  const { fileOf, home, enableIpv6, servers, cel, leafCaching, locality, controlled, resources, reader } = input;
   const sources = new FileSources(fileOf, home, resources, reader, report);
   const backends = new Map<string, Backend>();
   const backendPolicies = new Map<string, PolicyLevel>();
@@ -94,6 +104,7 @@ export function translate(
     calledTargets,
     tls: config.frontendPolicies.tls ?? {},
     leafCaching,
+    locality,
     sources,
   };
   for (const { backend, inline } of translateBackends(config, context)) {
@@ -101,12 +112,13 @@ export function translate(
     backendPolicies.set(backend.name, inline);
   }
   const routeGroups = translateRouteGroups(config, context);
-  const former = { logging: config.config.logging, tracing: formerTracing };
+  const former = { logging: config.config.logging, tracing: input.formerTracing };
   const calling = translateCalling(config.frontendPolicies, context, former);
   const written = { path: ["frontendPolicies"] };
   const origins = originsOfFrontend(config.frontendPolicies, written);
   const frontend = translateFrontend(config.frontendPolicies, calling, origins);
   adviseOnFrontend(config.frontendPolicies, report);
+  adviseOnAccess(frontend, report);
   adviseOnFormat(config, report);
   const network = ["frontendPolicies", "networkAuthorization", "rules"];
   adviseOnRules(frontend.networkAuthorization ?? [], "network", network, report, cel);
@@ -178,7 +190,7 @@ function translateRouteGroups(config: ConfigFile, context: Context): RouteGroup[
     const owner = { key: `group/${group.name}`, targeted: { route: NO_LEVEL, backend: NO_LEVEL } };
     const routes = group.routes.map((route, j) => translateRoute(route, j, owner, [...path, "routes", j], context));
     reportDuplicates("route", routes, report);
-    adviseOnRoutes({ hostname: "", routes, tcpRoutes: [], policies: NO_POLICY_SET }, report);
+    adviseOnRoutes({ hostname: "", routes, tcpRoutes: [] }, report);
     return { name: group.name, origin: { path }, routes };
   });
   for (const cycle of findCycles(groups)) {

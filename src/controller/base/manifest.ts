@@ -15,7 +15,8 @@ export interface Manifest {
     readonly namespace: string;
     readonly labels: Readonly<Record<string, string>>;
     readonly annotations: Readonly<Record<string, string>>;
-    readonly ownerReferences: readonly OwnerReference[];
+    /** Absent: Gateways share it. */
+    readonly ownerReferences?: readonly OwnerReference[];
   };
   /** `spec`, `data` and what else the kind has. */
   readonly [field: string]: unknown;
@@ -47,6 +48,10 @@ export const MANAGER = "tracegate";
 export const CONTROLLER = "tracegate.dev/controller";
 /** Annotation of workloads: a digest of the pods that they request. */
 export const PODS = "tracegate.dev/pods";
+/** Annotation with the name of the GatewayClass whose Gateways share the object. */
+export const SHARED_BY = "tracegate.dev/gateway-class";
+/** Label of the pods that the Gateways of a class share, which selects them. */
+export const OWNING_CLASS = "tracegate.dev/owning-gateway-class";
 /** Label of the pods of a Gateway, which selects them (Gateway API, GatewayInfrastructure). */
 export const GATEWAY_NAME = "gateway.networking.k8s.io/gateway-name";
 export const GATEWAY_CLASS_NAME = "gateway.networking.k8s.io/gateway-class-name";
@@ -62,7 +67,10 @@ export function shortName(name: string, suffix = ""): string {
   return `${name.slice(0, MAX_NAME - HASH_DIGITS - 1 - suffix.length)}-${hash}${suffix}`;
 }
 
-/** The name of a Gateway's Deployment, Service and ServiceAccount, and the value of the label `GATEWAY_NAME` on its pods. */
-export function deploymentName(gateway: string): string {
-  return shortName(gateway);
+/**
+ * The name of the Deployment, Service and ServiceAccount of a Gateway, or of a class whose Gateways share them; also the value of the label
+ * `GATEWAY_NAME` or `OWNING_CLASS` on the pods.
+ */
+export function deploymentName(gatewayOrClass: string): string {
+  return shortName(gatewayOrClass);
 }

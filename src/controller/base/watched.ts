@@ -1,7 +1,7 @@
 /** Which objects of each kind the controller follows, and what it keeps of them. Nothing that a query reads may be missing. */
 import type { ContainerStatus, Kind, Objects } from "../../kube/objects.ts";
 import { RESOURCES } from "../../kube/resources.ts";
-import { GATEWAY_NAME } from "./manifest.ts";
+import { GATEWAY_NAME, OWNING_CLASS } from "./manifest.ts";
 
 interface Watched<K extends Kind> {
   /** Only metadata is followed. */
@@ -97,7 +97,7 @@ function trimPod({ apiVersion, kind, metadata, spec = {}, status = {} }: Objects
   const kept = isReady || readinessGates !== undefined ? ["Ready"] : ["Ready", "ContainersReady"];
   const ready = conditions?.filter(({ type }) => kept.includes(type)).map(({ type, status }) => ({ type, status }));
   // Why a proxy does not start; other pods are backends, many, and only their readiness counts.
-  const isProxy = metadata.labels?.[GATEWAY_NAME] !== undefined;
+  const isProxy = (metadata.labels?.[GATEWAY_NAME] ?? metadata.labels?.[OWNING_CLASS]) !== undefined;
   const unscheduled = isProxy
     ? (conditions ?? []).filter(({ type, status }) => type === "PodScheduled" && status === "False")
     : [];

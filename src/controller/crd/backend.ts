@@ -2,6 +2,7 @@
  * TracegateBackend (tracegate.dev/v1alpha1, docs/crds.md#tracegatebackend): a destination that is not a Service of the cluster.
  */
 import { z } from "zod";
+import { dns } from "../../translation/schema/dns.ts";
 import { dynamicTarget } from "../../translation/schema/scalars.ts";
 
 const fixed = z
@@ -17,6 +18,7 @@ const fixed = z
       .optional()
       .describe("Host name or IP address."),
     port: z.int().min(1).max(65535).optional().describe("Port of the host."),
+    dns,
     unixPath: z
       .string()
       .min(1)

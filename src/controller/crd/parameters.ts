@@ -3,9 +3,11 @@
  * GatewayClass are deployed. The deployer applies them.
  */
 import { z } from "zod";
+import { fieldsOf } from "../../base/fields.ts";
 import { parseLogFilter } from "../../base/log-filter.ts";
 import { parsedBy } from "../../policies/schema/checks.ts";
 import type { Report } from "../../translation/problems/problem.ts";
+import { frontendHttp, frontendTcp, proxyProtocol } from "../../translation/schema/frontend.ts";
 import { settings } from "../../translation/schema/settings.ts";
 import { type Parsed, parseAt, problemText } from "./parse-spec.ts";
 
@@ -29,8 +31,53 @@ const overlay = (kind: string) =>
 
 const seconds = z.int().min(0).max(86_400);
 
+const selector = z
+  .strictObject({
+    matchLabels: labels.optional().describe("Labels that a namespace must have."),
+    matchExpressions: z
+      .array(
+        z.strictObject({
+          key: z.string().min(1).describe("Name of a label."),
+          operator: z.enum(["In", "NotIn", "Exists", "DoesNotExist"]).describe("What is required of the label."),
+          values: z.array(z.string()).optional().describe("For `In` and `NotIn`."),
+        }),
+      )
+      .optional()
+      .describe("Further conditions, all of which must hold."),
+  })
+  .describe("For `Selector`: the labels of these namespaces.");
+
+const mergeGateways = z
+  .strictObject({
+    namespaces: z
+      .strictObject({
+        from: z
+          .enum(["All", "Selector", "Same"])
+          .default("Same")
+          .describe("`Same`: the namespace of these parameters. Default: `Same`."),
+        selector: selector.optional(),
+      })
+      .refine(({ from, selector }) => (from === "Selector") === (selector !== undefined), {
+        message: "selector and from: Selector belong together",
+      })
+      .prefault({})
+      .describe("Whose Gateways may share the proxies."),
+    frontend: z
+      .strictObject({
+        http: frontendHttp.optional().describe("Limits and timeouts of client connections."),
+        tcp: frontendTcp.optional().describe("Socket options of client connections."),
+        proxyProtocol: proxyProtocol.optional(),
+      })
+      .optional()
+      .describe("Settings of client connections, for all ports. Policies of single Gateways cannot change them."),
+  })
+  .describe(
+    "The Gateways of the class that refers to these parameters share one set of proxies, which run in the namespace of the parameters. In the parameters of a single Gateway it is an error.",
+  );
+
 export const parametersSpec = z
   .strictObject({
+    mergeGateways: mergeGateways.optional(),
     workload: z
       .strictObject({
         kind: z
@@ -105,6 +152,16 @@ export const parametersSpec = z
   .describe("How the proxies of Gateways are deployed.");
 
 export type Parameters = z.output<typeof parametersSpec>;
+export type MergeGateways = z.output<typeof mergeGateways>;
+
+/**
+ * `mergeGateways` of a spec of which other fields may be invalid: these stop a deployment, but must not take Gateways apart. Undefined: not
+ * set, or invalid.
+ */
+export function parseMergeGateways(spec: unknown): MergeGateways | undefined {
+  const written = fieldsOf(spec).mergeGateways;
+  return written === undefined ? undefined : mergeGateways.safeParse(written).data;
+}
 
 /** Parses the spec of TracegateParameters. `rawConfig` is checked as the proxies will check it. */
 export function parseParameters(spec: unknown): Parsed<Parameters> {

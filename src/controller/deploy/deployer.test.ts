@@ -6,11 +6,13 @@ import { until } from "../../../test/helpers/until.ts";
 import { LogOutput } from "../../base/log.ts";
 import { parseLogFilter } from "../../base/log-filter.ts";
 import type { Gateway } from "../../kube/objects.ts";
+import { OWNING_CLASS } from "../base/manifest.ts";
 import { controllerSettings } from "../base/settings.ts";
 import type { Parameters } from "../crd/parameters.ts";
+import { ownFleet } from "../translate/model/fleets.ts";
 import { Deployer } from "./deployer.ts";
-import type { GatewayDeployment } from "./deployments.ts";
-import { gatewayObjects } from "./gateway-objects.ts";
+import type { FleetDeployment } from "./deployments.ts";
+import { gatewayObjects, sessionSecret } from "./gateway-objects.ts";
 
 const GATEWAY: Gateway = {
   apiVersion: "gateway.networking.k8s.io/v1",
@@ -19,18 +21,32 @@ const GATEWAY: Gateway = {
   spec: { gatewayClassName: "tracegate" },
 };
 const KEY = "apps/web";
+const SHARED = "GatewayClass/tracegate";
 const SETTINGS = controllerSettings({}, "1.2.3", "host");
 
-function deployment(layers: readonly Parameters[] = [], ports = [80], gateway = GATEWAY): GatewayDeployment {
-  const objects = gatewayObjects({
-    gateway,
-    ports: ports.map((port) => ({ port, protocol: "TCP" })),
+function deployment(
+  layers: readonly Parameters[] = [],
+  ports = [80],
+  gateway: Gateway | "shared" = GATEWAY,
+): FleetDeployment {
+  const input = inputOf(gateway, layers, ports);
+  return { key: input.owner.fleet.key, action: "apply", objects: gatewayObjects(input), secret: sessionSecret(input) };
+}
+
+/** Of a Gateway, or of the Gateways of class `tracegate`, which share their proxies. */
+function inputOf(gateway: Gateway | "shared", layers: readonly Parameters[] = [], ports: readonly number[] = []) {
+  const className = "tracegate";
+  return {
+    owner:
+      gateway === "shared"
+        ? { className, fleet: { key: SHARED, namespace: "apps", name: className, label: OWNING_CLASS } as const }
+        : { className, fleet: ownFleet(`apps/${gateway.metadata.name}`), gateway },
+    ports: ports.map((port) => ({ port, protocol: "TCP" as const })),
     layers,
     settings: SETTINGS,
     version: "1.2.3",
     xdsCa: "PEM",
-  });
-  return { key: `apps/${gateway.metadata.name}`, gateway, action: "apply", objects };
+  };
 }
 
 /** A deployer that runs until the end of the test. */
@@ -42,7 +58,7 @@ async function start(t: TestContext, settings = SETTINGS) {
   const report = (gateway: string, error: string | undefined): void => {
     reports.push(gateway === KEY ? error : `${gateway}: ${error}`);
   };
-  const deployer = new Deployer({ client: server.client(), settings, version: "1.2.3", log, report });
+  const deployer = new Deployer({ client: server.client(), settings, log, report });
   const stop = new AbortController();
   const running = deployer.run(stop.signal);
   t.after(async () => {
@@ -201,9 +217,7 @@ test("foreign objects with the same name are left alone, and a condition of the 
 test("objects of another tracegate are left alone, unless their Gateway moves here", async (t) => {
   const { server, deployer } = await start(t);
   const theirs = { ...SETTINGS, controllerName: "example.com/other" };
-  const metadata = gatewayObjects({
-    ...{ gateway: GATEWAY, ports: [], layers: [], settings: theirs, version: "1.2.3", xdsCa: "PEM" },
-  })[0]?.metadata;
+  const metadata = gatewayObjects({ ...inputOf(GATEWAY), settings: theirs })[0]?.metadata;
   assert.ok(metadata !== undefined);
   const service = server.set({ apiVersion: "v1", kind: "Service", metadata, ...{ spec: { ports: [] } } });
   deployer.update([{ ...deployment(), action: "remove", objects: [] }]);
@@ -237,7 +251,7 @@ test("after a restart objects are applied once more, without changing them", asy
   const before = await quiet(server);
   const version = server.get("Deployment", KEY)?.metadata.resourceVersion;
   const log = new LogOutput(parseLogFilter("info"), "text", () => {}).logger("deployer");
-  const second = new Deployer({ client: server.client(), settings: SETTINGS, version: "1.2.3", log, report: () => {} });
+  const second = new Deployer({ client: server.client(), settings: SETTINGS, log, report: () => {} });
   const stop = new AbortController();
   const running = second.run(stop.signal);
   second.update([deployment()]);
@@ -267,6 +281,34 @@ test("a Gateway does not take over an object of another Gateway with the same na
   );
   assert.ok(writes(server).length > before, "the rest of it is applied");
   assert.equal(server.get("ConfigMap", `${KEY}-xds-ca`)?.metadata.ownerReferences?.[0]?.uid, "uid-of-web");
+});
+
+test("shared proxies have no owner, are not mistaken for a Gateway's, and are deleted when their class is gone", async (t) => {
+  const { server, deployer, reports } = await start(t);
+  const gateway: Gateway = { ...GATEWAY, metadata: { name: "tracegate", namespace: "apps", uid: "uid" } };
+  deployer.update([deployment([], [80], "shared")]);
+  const shared = await until(() => server.get("Deployment", "apps/tracegate"), "the shared Deployment");
+  assert.equal(shared?.metadata.ownerReferences, undefined);
+  await quiet(server);
+  deployer.update([deployment([], [80], "shared"), deployment([], [81], gateway)]);
+  await until(() => reports[0], "a report");
+  assert.match(reports[0] ?? "", /^apps\/tracegate: .* does not belong to the Gateway/);
+  assert.equal(server.get("Service", "apps/tracegate")?.spec.ports?.[0]?.port, 80);
+  deployer.update([]);
+  for (const [kind, key] of [
+    ["Deployment", "apps/tracegate"],
+    ["Service", "apps/tracegate"],
+    ["Secret", "apps/tracegate-session"],
+  ] as const)
+    await until(() => server.get(kind, key) === undefined, `the end of ${kind} ${key}`);
+  // The reverse: what a Gateway owns is not taken for the class.
+  deployer.update([deployment([], [81], gateway)]);
+  await until(() => server.get("Deployment", "apps/tracegate"), "the Deployment of the Gateway");
+  await quiet(server);
+  deployer.update([deployment([], [81], gateway), deployment([], [80], "shared")]);
+  const ofClass = () => reports.find((each) => each?.startsWith("GatewayClass/tracegate: "));
+  await until(ofClass, "another report");
+  assert.match(ofClass() ?? "", / does not belong to the GatewayClass/);
 });
 
 test("new pods reach as many Gateways at once as the settings say; Services do not wait", async (t) => {

@@ -1,6 +1,6 @@
 /**
- * Makes the objects that run the proxies of each Gateway what they should be, and keeps them so: by server-side apply whenever
- * what is wanted or what exists changes. In: all deployments, and the watched objects of ours. Out: requests, and for each Gateway
+ * Makes the objects that run the proxies of each fleet what they should be, and keeps them so: by server-side apply whenever
+ * what is wanted or what exists changes. In: all deployments, and the watched objects of ours. Out: requests, and for each fleet
  * why it could not be deployed. To be run by the leader.
  */
 import { createHash, randomBytes } from "node:crypto";
@@ -12,18 +12,18 @@ import { refOf } from "../../kube/keys.ts";
 import type { Kind, KubeObject } from "../../kube/objects.ts";
 import { Reflector, type Sink } from "../../kube/reflector.ts";
 import { RESOURCES } from "../../kube/resources.ts";
+import { classOfFleet } from "../../xds/resources.ts";
 import { CONTROLLER, MANAGED_BY, MANAGER, type Manifest, OWNED_KINDS, type OwnedKind, PODS } from "../base/manifest.ts";
 import { isOlder } from "../base/resource-version.ts";
 import type { ControllerSettings } from "../base/settings.ts";
 import { scopesOf } from "../base/watched.ts";
 import { WorkQueue } from "../base/work-queue.ts";
-import type { GatewayDeployment } from "./deployments.ts";
-import { manifest } from "./gateway-objects.ts";
-import { type OwnedObject, ownedId, ownedObject } from "./owned-objects.ts";
+import type { FleetDeployment } from "./deployments.ts";
+import { fleetOfObject, type OwnedObject, ownedId, ownedObject } from "./owned-objects.ts";
 import { Rollouts } from "./rollouts.ts";
-import { COOKIE_KEY, secretName } from "./workload.ts";
+import { COOKIE_KEY } from "./workload.ts";
 
-/** Gateways at once. */
+/** Fleets at once. */
 const PARALLEL = 4;
 const RESTS = {
   failure: { first: 500, longest: 60_000 },
@@ -36,10 +36,9 @@ const LASTING_FAILURES = 3;
 interface DeployerOptions {
   readonly client: KubeClient;
   readonly settings: ControllerSettings;
-  readonly version: string;
   readonly log: Logger;
-  /** Called with the reason why a Gateway (`<namespace>/<name>`) cannot be deployed when it changes; undefined: deployed. */
-  readonly report: (gateway: string, error: string | undefined) => void;
+  /** Called with the reason why a fleet (its key) cannot be deployed when it changes; undefined: deployed. */
+  readonly report: (fleet: string, error: string | undefined) => void;
 }
 
 /** What was last applied of an object. */
@@ -53,7 +52,7 @@ export class Deployer {
   readonly counters = { applied: 0, deleted: 0, failures: 0 };
   readonly #options: DeployerOptions;
   readonly #queue: WorkQueue;
-  #deployments: ReadonlyMap<string, GatewayDeployment> = new Map();
+  #deployments: ReadonlyMap<string, FleetDeployment> = new Map();
   /** By `ownedId`, as the watches know them. */
   readonly #owned = new Map<string, OwnedObject>();
   /** By `ownedId`. Dropped when another writer changes the object. */
@@ -65,7 +64,7 @@ export class Deployer {
 
   constructor(options: DeployerOptions) {
     this.#options = options;
-    this.#rollouts = new Rollouts(options.settings.proxy.maxRollouts, (gateway) => this.#again(gateway));
+    this.#rollouts = new Rollouts(options.settings.proxy.maxRollouts, (fleet) => this.#again(fleet));
     this.#queue = new WorkQueue(
       PARALLEL,
       RESTS,
@@ -74,8 +73,8 @@ export class Deployer {
     );
   }
 
-  /** Takes the deployments of all Gateways. To be called once everything that they depend on has been read, and after changes. */
-  update(deployments: readonly GatewayDeployment[]): void {
+  /** Takes the deployments of all fleets. To be called once everything that they depend on has been read, and after changes. */
+  update(deployments: readonly FleetDeployment[]): void {
     const before = this.#deployments;
     this.#deployments = new Map(deployments.map((each) => [each.key, each]));
     for (const key of this.#reported.keys()) if (!this.#deployments.has(key)) this.#report(key, undefined);
@@ -83,6 +82,13 @@ export class Deployer {
     if (!this.#synced) return;
     // A change may mend what made the last attempt fail.
     for (const [key, deployment] of this.#deployments) if (before.get(key) !== deployment) this.#queue.retry(key);
+    for (const key of this.#orphans()) this.#queue.add(key);
+  }
+
+  /** Fleets that Gateways of a class have shared, without the class. Kubernetes deletes what a Gateway owns, but nothing owns these. */
+  #orphans(): ReadonlySet<string> {
+    const fleets = [...this.#owned.values()].flatMap(({ fleet }) => fleet ?? []);
+    return new Set(fleets.filter((fleet) => isShared(fleet) && !this.#deployments.has(fleet)));
   }
 
   /** Watches our objects until `signal` aborts. Resolves when no request is in progress. */
@@ -97,7 +103,7 @@ export class Deployer {
     const running = reflectors.map((reflector) => reflector.run(signal));
     void Promise.all(reflectors.map(({ synced }) => synced)).then(() => {
       this.#synced = true;
-      for (const key of this.#deployments.keys()) this.#queue.add(key);
+      for (const key of [...this.#deployments.keys(), ...this.#orphans()]) this.#queue.add(key);
     });
     await Promise.all(running);
     await this.#queue.close();
@@ -131,15 +137,15 @@ export class Deployer {
     const applied = this.#applied.get(id);
     if (applied !== undefined && applied.object.fingerprint !== owned.fingerprint && !isOlder(owned, applied.object)) {
       this.#applied.delete(id);
-      this.#again(applied.object.gateway);
+      this.#again(applied.object.fleet);
     }
-    if (owned.rolledOut && owned.gateway !== undefined) {
-      const deployment = this.#deployments.get(owned.gateway);
+    if (owned.rolledOut && owned.fleet !== undefined) {
+      const deployment = this.#deployments.get(owned.fleet);
       // An event about the former pods may arrive while the request for new ones is in flight.
-      if (deployment === undefined || !this.#replacesPods(deployment)) this.#rollouts.end(owned.gateway);
+      if (deployment === undefined || !this.#replacesPods(deployment)) this.#rollouts.end(owned.fleet);
     }
     // A workload of the other kind may wait for this one.
-    if (owned.available && before?.available !== true) this.#again(owned.gateway);
+    if (owned.available && before?.available !== true) this.#again(owned.fleet);
     return id;
   }
 
@@ -148,16 +154,17 @@ export class Deployer {
     this.#owned.delete(id);
     const applied = this.#applied.get(id);
     this.#applied.delete(id);
-    this.#again(applied?.object.gateway ?? owned?.gateway);
+    this.#again(applied?.object.fleet ?? owned?.fleet);
   }
 
-  #again(gateway: string | undefined): void {
-    if (this.#synced && gateway !== undefined && this.#deployments.has(gateway)) this.#queue.add(gateway);
+  #again(fleet: string | undefined): void {
+    if (this.#synced && fleet !== undefined && (this.#deployments.has(fleet) || isShared(fleet)))
+      this.#queue.add(fleet);
   }
 
   /** Resolves with whether anything was changed. */
   async #reconcile(key: string, signal: AbortSignal): Promise<boolean> {
-    const deployment = this.#deployments.get(key);
+    const deployment = this.#deployments.get(key) ?? (isShared(key) ? goneOf(key) : undefined);
     if (deployment === undefined) return false;
     if (deployment.problem !== undefined) throw new Error(deployment.problem);
     if (deployment.action === "keep") return false;
@@ -165,9 +172,9 @@ export class Deployer {
     const wanted = new Set<string>();
     const failures: unknown[] = [];
     if (deployment.action === "apply") {
-      const secret = this.#secret(deployment);
+      const { secret } = deployment;
       const waits = this.#replacesPods(deployment) && !this.#rollouts.admit(key);
-      for (const object of [secret, ...deployment.objects]) {
+      for (const object of [...(secret === undefined ? [] : [secret]), ...deployment.objects]) {
         wanted.add(ownedId(object));
         // The proxies' configuration file must match their version.
         if (waits && (object.kind === "ConfigMap" || isWorkload(object.kind))) continue;
@@ -187,7 +194,7 @@ export class Deployer {
   }
 
   /** Whether pods are running that have to be replaced. */
-  #replacesPods({ objects }: GatewayDeployment): boolean {
+  #replacesPods({ objects }: FleetDeployment): boolean {
     return objects.some((object) => {
       if (!isWorkload(object.kind)) return false;
       const owned = this.#owned.get(ownedId(object));
@@ -199,7 +206,7 @@ export class Deployer {
     const id = ownedId(object);
     const digest = createHash("sha1").update(JSON.stringify(object)).digest("base64");
     if (this.#applied.get(id)?.digest === digest) return;
-    if (this.#owned.get(id)?.gateway !== key) await this.#checkFree(object, signal);
+    if (this.#owned.get(id)?.fleet !== key) await this.#checkFree(key, object, signal);
     const { client, log } = this.#options;
     const live = await client.request<KubeObject>("PATCH", pathOf(object), {
       query: { fieldManager: MANAGER, force: "true" },
@@ -213,15 +220,9 @@ export class Deployer {
   }
 
   /** The key of login cookies is made once: a new one would end all sessions. */
-  #secret({ gateway }: GatewayDeployment): Manifest {
-    return manifest({ gateway, ...this.#options }, "Secret", secretName(gateway.metadata.name), {
-      type: "Opaque",
-    });
-  }
-
   async #create(key: string, secret: Manifest, signal: AbortSignal): Promise<void> {
     const id = ownedId(secret);
-    if (this.#owned.get(id)?.gateway === key || this.#applied.get(id)?.object.gateway === key) return;
+    if (this.#owned.get(id)?.fleet === key || this.#applied.get(id)?.object.fleet === key) return;
     const { namespace } = secret.metadata;
     const body = { ...secret, stringData: { [COOKIE_KEY]: randomBytes(32).toString("hex") } };
     try {
@@ -235,7 +236,7 @@ export class Deployer {
       this.counters.applied++;
     } catch (error) {
       if (!(error instanceof KubeError) || error.reason !== "AlreadyExists") throw error;
-      await this.#checkFree(secret, signal);
+      await this.#checkFree(key, secret, signal);
     }
   }
 
@@ -243,27 +244,30 @@ export class Deployer {
    * An object of another owner with the same name is not taken over: neither one of a user, nor one of another Gateway,
    * such as the ConfigMap `web-xds-ca` of Gateway `web` by a Gateway with that name.
    */
-  async #checkFree(object: Manifest, signal: AbortSignal): Promise<void> {
+  async #checkFree(key: string, object: Manifest, signal: AbortSignal): Promise<void> {
     try {
       const { metadata } = await this.#options.client.request<KubeObject>("GET", pathOf(object), { signal });
-      const [owner] = object.metadata.ownerReferences;
-      if (metadata.ownerReferences?.some(({ uid }) => uid === owner?.uid)) return;
+      const [owner] = object.metadata.ownerReferences ?? [];
+      if (owner !== undefined && metadata.ownerReferences?.some(({ uid }) => uid === owner.uid)) return;
       // It may have lost its owner, or belong to a Gateway of this name that was deleted a moment ago.
-      const former = metadata.ownerReferences?.find(({ controller }) => controller === true);
+      const isFree = metadata.ownerReferences?.every(({ controller }) => controller !== true) ?? true;
+      const former = fleetOfObject(metadata);
       const ours = metadata.annotations?.[CONTROLLER] === object.metadata.annotations[CONTROLLER];
-      if (ours && (former === undefined || former.name === owner?.name)) return;
+      if (ours && (former === undefined ? isFree : former === key)) return;
     } catch (error) {
       if (error instanceof KubeError && error.status === 404) return;
       throw error;
     }
     throw new TakenError(
-      "exists already and does not belong to the Gateway; delete it, or give the Gateway another name",
+      isShared(key)
+        ? "exists already and does not belong to the GatewayClass; delete it, or put the parameters of the class into another namespace"
+        : "exists already and does not belong to the Gateway; delete it, or give the Gateway another name",
     );
   }
 
-  /** Deletes objects of a Gateway that are no longer needed. */
+  /** Deletes objects of a fleet that are no longer needed. */
   async #deleteOthers(key: string, wanted: ReadonlySet<string>, signal: AbortSignal): Promise<void> {
-    const owned = [...this.#owned].filter(([, { gateway }]) => gateway === key);
+    const owned = [...this.#owned].filter(([, { fleet }]) => fleet === key);
     const workload = owned.find(([id, { kind }]) => wanted.has(id) && isWorkload(kind))?.[1];
     const replaced = [...wanted].some((id) => isWorkload(refOf(id).kind)) && workload?.available !== true;
     for (const [id, object] of owned) {
@@ -294,12 +298,22 @@ export class Deployer {
     if (failures >= LASTING_FAILURES || isLasting(error)) this.#report(key, messageOf(error));
   }
 
-  #report(gateway: string, error: string | undefined): void {
-    if (this.#reported.get(gateway) === error) return;
-    if (error === undefined) this.#reported.delete(gateway);
-    else this.#reported.set(gateway, error);
-    this.#options.report(gateway, error);
+  #report(fleet: string, error: string | undefined): void {
+    if (this.#reported.get(fleet) === error) return;
+    if (error === undefined) this.#reported.delete(fleet);
+    else this.#reported.set(fleet, error);
+    this.#options.report(fleet, error);
   }
+}
+
+/** Whether Gateways share a fleet. */
+function isShared(fleet: string): boolean {
+  return classOfFleet(fleet) !== undefined;
+}
+
+/** Of a fleet whose class is gone. */
+function goneOf(key: string): FleetDeployment {
+  return { key, action: "remove", objects: [] };
 }
 
 class TakenError extends Error {}

@@ -1,9 +1,8 @@
 import { createHash } from "node:crypto";
-import type { Gateway } from "../../kube/objects.ts";
+import type { Gateway, OwnerReference } from "../../kube/objects.ts";
 import {
   apiVersionOf,
   CONTROLLER,
-  deploymentName,
   GATEWAY_CLASS_NAME,
   type JsonObject,
   MANAGED_BY,
@@ -11,25 +10,27 @@ import {
   type Manifest,
   type OwnedKind,
   PODS,
+  SHARED_BY,
   shortName,
 } from "../base/manifest.ts";
 import type { ControllerSettings } from "../base/settings.ts";
 import type { Parameters } from "../crd/parameters.ts";
 import { strategicMerge } from "./merge.ts";
+import { type Owner, subjectOf } from "./owner.ts";
 import { asJsonObject, lastOf, OVERLAYS } from "./parameters.ts";
-import { CA_KEY, caConfigMapName, podTemplate, proxyConfig, selectorOf } from "./workload.ts";
+import { CA_KEY, caConfigMapName, podTemplate, proxyConfig, secretName, selectorOf } from "./workload.ts";
 
-/** A port that proxies of a Gateway listen on. */
+/** A port that proxies listen on. */
 export interface GatewayPort {
   readonly port: number;
   readonly protocol: "TCP" | "UDP";
 }
 
 interface DeployInput {
-  readonly gateway: Gateway;
+  readonly owner: Owner;
   /** Distinct, in order. */
   readonly ports: readonly GatewayPort[];
-  /** Of the class and of the Gateway, in this order: later ones win. */
+  /** Of the class and of a single Gateway, in this order: later ones win. */
   readonly layers: readonly Parameters[];
   readonly settings: ControllerSettings;
   /** Version of tracegate. */
@@ -38,22 +39,23 @@ interface DeployInput {
   readonly xdsCa: string | undefined;
 }
 
-/** A Service must have a port, so that of a Gateway without listeners has one on which nothing listens. */
+/** A Service must have a port, so one without listeners has a port on which nothing listens. */
 const NO_LISTENERS: readonly GatewayPort[] = [{ port: 443, protocol: "TCP" }];
 
 /**
- * The objects that run the proxies of a Gateway (docs/kubernetes.md#what-runs-where), in the order in which they are to be
+ * The objects that run the proxies of a Gateway, or of several (docs/kubernetes.md#what-runs-where), in the order in which they are to be
  * applied, except for the Secret with the key of login cookies, which is made once and kept.
  */
 export function gatewayObjects(input: DeployInput): Manifest[] {
-  const { gateway, layers, settings, xdsCa } = input;
+  const { owner, layers, settings, xdsCa } = input;
   const config = proxyConfig(layers, settings.proxy.admin);
-  const name = deploymentName(gateway.metadata.name);
+  const { fleet } = owner;
+  const { name } = fleet;
   const workload = lastOf(layers, (layer) => layer.workload?.kind) ?? "Deployment";
   const make = (kind: OwnedKind, fields: JsonObject, named = name): Manifest =>
     withOverlays(manifest(input, kind, named, fields), layers);
   const wanted = (kind: keyof typeof OVERLAYS): boolean => layers.some((layer) => layer[OVERLAYS[kind]] !== undefined);
-  const selector = { matchLabels: selectorOf(gateway.metadata.name) };
+  const selector = { matchLabels: selectorOf(fleet) };
   // A DaemonSet has as many pods as the cluster has nodes.
   const scaled = wanted("HorizontalPodAutoscaler") && workload === "Deployment";
   const pods = make(workload, { spec: workloadSpec(input, workload, config) });
@@ -65,7 +67,7 @@ export function gatewayObjects(input: DeployInput): Manifest[] {
     make("ServiceAccount", { automountServiceAccountToken: false }),
     make("ConfigMap", { data: { "config.yaml": config } }),
     ...(settings.xds.mode === "tls"
-      ? [make("ConfigMap", { data: { [CA_KEY]: xdsCa ?? "" } }, caConfigMapName(gateway.metadata.name))]
+      ? [make("ConfigMap", { data: { [CA_KEY]: xdsCa ?? "" } }, caConfigMapName(subjectOf(owner)))]
       : []),
     make("Service", { spec: serviceSpec(input) }),
     withPodsDigest(scaled ? withoutReplicas(pods) : pods),
@@ -74,41 +76,51 @@ export function gatewayObjects(input: DeployInput): Manifest[] {
   ];
 }
 
-/** Metadata of everything that a Gateway owns, for `gatewayObjects` and for its Secret. */
-export function manifest(
-  { gateway, version, settings }: Pick<DeployInput, "gateway" | "version" | "settings">,
+/** The Secret with the key of login cookies, without the key. */
+export function sessionSecret(input: Pick<DeployInput, "owner" | "version" | "settings">): Manifest {
+  return manifest(input, "Secret", secretName(subjectOf(input.owner)), { type: "Opaque" });
+}
+
+/** With the metadata of everything that runs the proxies. */
+function manifest(
+  { owner, version, settings }: Pick<DeployInput, "owner" | "version" | "settings">,
   kind: OwnedKind,
   name: string,
   fields: JsonObject,
 ): Manifest {
-  const { metadata, spec, apiVersion } = gateway;
+  const { fleet, className, gateway } = owner;
   return {
     apiVersion: apiVersionOf(kind),
     kind,
     metadata: {
       name,
-      namespace: metadata.namespace,
-      labels: { ...labelsOf(gateway), "app.kubernetes.io/version": labelValue(version) },
-      annotations: { ...spec.infrastructure?.annotations, [CONTROLLER]: settings.controllerName },
+      namespace: fleet.namespace,
+      labels: { ...labelsOf(owner), "app.kubernetes.io/version": labelValue(version) },
+      annotations: {
+        ...gateway?.spec.infrastructure?.annotations,
+        [CONTROLLER]: settings.controllerName,
+        ...(gateway === undefined && { [SHARED_BY]: className }),
+      },
       // Without blockOwnerDeletion, which some clusters only grant to those who may change finalizers of Gateways.
-      ownerReferences: [
-        { apiVersion, kind: gateway.kind, name: metadata.name, uid: metadata.uid ?? "", controller: true },
-      ],
+      ...(gateway !== undefined && { ownerReferences: [{ ...ownerOf(gateway), controller: true }] }),
     },
     ...fields,
   };
 }
 
+function ownerOf({ apiVersion, kind, metadata }: Gateway): OwnerReference {
+  return { apiVersion, kind, name: metadata.name, uid: metadata.uid ?? "" };
+}
+
 /** Also of the pods, except the version of the controller: an upgrade that leaves the image alone must not replace them. */
-function labelsOf({ metadata, spec }: Gateway): Readonly<Record<string, string>> {
-  const name = deploymentName(metadata.name);
+function labelsOf({ fleet, className, gateway }: Owner): Readonly<Record<string, string>> {
   return {
-    ...spec.infrastructure?.labels,
-    "app.kubernetes.io/name": name,
-    "app.kubernetes.io/instance": name,
+    ...gateway?.spec.infrastructure?.labels,
+    "app.kubernetes.io/name": fleet.name,
+    "app.kubernetes.io/instance": fleet.name,
     [MANAGED_BY]: MANAGER,
-    [GATEWAY_CLASS_NAME]: shortName(spec.gatewayClassName),
-    ...selectorOf(metadata.name),
+    [GATEWAY_CLASS_NAME]: shortName(className),
+    ...selectorOf(fleet),
   };
 }
 
@@ -116,14 +128,14 @@ function labelValue(text: string): string {
   return text.replace(/[^\w.-]/g, "-").slice(0, 63);
 }
 
-function serviceSpec({ gateway, ports }: DeployInput): JsonObject {
-  // A Service has one; the Gateway is not programmed before it has all that it asks for.
-  const address = gateway.spec.addresses?.find(
+function serviceSpec({ owner, ports }: DeployInput): JsonObject {
+  // A Service has one; the Gateway is not programmed before it has all that it asks for. No Gateway decides that of others.
+  const address = owner.gateway?.spec.addresses?.find(
     ({ type = "IPAddress", value = "" }) => type === "IPAddress" && value !== "",
   );
   return {
     type: "LoadBalancer",
-    selector: selectorOf(gateway.metadata.name),
+    selector: selectorOf(owner.fleet),
     ports: (ports.length > 0 ? ports : NO_LISTENERS).map(({ port, protocol }) => ({
       name: protocol === "TCP" ? `listener-${port}` : `udp-${port}`,
       port,
@@ -136,23 +148,22 @@ function serviceSpec({ gateway, ports }: DeployInput): JsonObject {
 }
 
 function workloadSpec(
-  { gateway, layers, settings }: DeployInput,
+  { owner, layers, settings }: DeployInput,
   kind: "Deployment" | "DaemonSet",
   config: string,
 ): JsonObject {
-  const name = gateway.metadata.name;
   // A new pod is ready before an old one stops.
   const rollingUpdate = { maxUnavailable: 0, maxSurge: 1 };
   const strategy = { type: "RollingUpdate", rollingUpdate };
   return {
     ...(kind === "Deployment" ? { strategy } : { updateStrategy: strategy }),
-    selector: { matchLabels: selectorOf(name) },
+    selector: { matchLabels: selectorOf(owner.fleet) },
     template: podTemplate({
-      gateway: name,
+      owner,
       layers,
       settings,
-      labels: labelsOf(gateway),
-      annotations: gateway.spec.infrastructure?.annotations ?? {},
+      labels: labelsOf(owner),
+      annotations: owner.gateway?.spec.infrastructure?.annotations ?? {},
       config,
     }),
   };

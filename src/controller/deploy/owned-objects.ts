@@ -1,14 +1,15 @@
 import { createHash } from "node:crypto";
 import { refKey } from "../../kube/keys.ts";
 import type { DaemonSet, Deployment, KubeObject, ObjectMeta } from "../../kube/objects.ts";
-import { type OwnedKind, PODS } from "../base/manifest.ts";
+import { fleetOfClass } from "../../xds/resources.ts";
+import { type OwnedKind, PODS, SHARED_BY } from "../base/manifest.ts";
 
 /** What the deployer keeps of an object in the cluster that tracegate made. */
 export interface OwnedObject {
   readonly kind: OwnedKind;
   readonly metadata: Pick<ObjectMeta, "name" | "namespace" | "uid" | "resourceVersion">;
-  /** `<namespace>/<name>` of the Gateway that it belongs to. */
-  readonly gateway: string | undefined;
+  /** Key of the fleet that it belongs to. */
+  readonly fleet: string | undefined;
   /** Changes with everything but the status. */
   readonly fingerprint: string;
   /** For workloads: pods of its latest version are available. */
@@ -36,7 +37,7 @@ export function ownedObject(kind: OwnedKind, object: KubeObject): OwnedObject {
       ...(uid !== undefined && { uid }),
       ...(resourceVersion !== undefined && { resourceVersion }),
     },
-    gateway: gatewayOf(object.metadata),
+    fleet: fleetOfObject(object.metadata),
     fingerprint: fingerprintOf(object),
     available: isAvailable(object as Deployment | DaemonSet),
     rolledOut: isRolledOut(object as Deployment | DaemonSet),
@@ -44,9 +45,12 @@ export function ownedObject(kind: OwnedKind, object: KubeObject): OwnedObject {
   };
 }
 
-function gatewayOf({ namespace, ownerReferences }: ObjectMeta): string | undefined {
-  const owner = ownerReferences?.find(({ kind, controller }) => kind === "Gateway" && controller === true);
-  return owner && `${namespace}/${owner.name}`;
+/** Key of the fleet that an object runs, by the Gateway that owns it or the class that shares it; undefined: neither. */
+export function fleetOfObject({ namespace, ownerReferences, annotations }: ObjectMeta): string | undefined {
+  const owner = ownerReferences?.find(({ controller }) => controller === true);
+  if (owner !== undefined) return owner.kind === "Gateway" ? `${namespace}/${owner.name}` : undefined;
+  const gatewayClass = annotations?.[SHARED_BY];
+  return gatewayClass === undefined ? undefined : fleetOfClass(gatewayClass);
 }
 
 /** Annotations that others keep for themselves: the Deployment controller counts its rollouts, kubectl remembers what it applied. */

@@ -1,10 +1,12 @@
-/** The pods of a Gateway: what runs in them, and how. */
+/** The pods of proxies: what runs in them, and how. */
 import { createHash } from "node:crypto";
 import { stringify } from "yaml";
-import { deploymentName, GATEWAY_NAME, type JsonObject, shortName } from "../base/manifest.ts";
+import { type JsonObject, shortName } from "../base/manifest.ts";
 import { type ControllerSettings, lookupRules } from "../base/settings.ts";
 import type { Parameters } from "../crd/parameters.ts";
+import type { Fleet } from "../translate/model/fleets.ts";
 import { strategicMerge } from "./merge.ts";
+import { type Owner, subjectOf } from "./owner.ts";
 import { asJsonObject, lastOf } from "./parameters.ts";
 
 /** User and group of the image, see install/Dockerfile. */
@@ -71,7 +73,7 @@ function splitImage(image: string): {
 }
 
 interface PodInput {
-  readonly gateway: string;
+  readonly owner: Owner;
   readonly layers: readonly Parameters[];
   readonly settings: ControllerSettings;
   readonly labels: Readonly<Record<string, string>>;
@@ -80,7 +82,7 @@ interface PodInput {
 }
 
 /** A PodTemplateSpec. */
-export function podTemplate({ gateway, layers, settings, labels, annotations, config }: PodInput): JsonObject {
+export function podTemplate({ owner, layers, settings, labels, annotations, config }: PodInput): JsonObject {
   return {
     metadata: {
       labels,
@@ -94,14 +96,14 @@ export function podTemplate({ gateway, layers, settings, labels, annotations, co
       },
     },
     spec: {
-      serviceAccountName: deploymentName(gateway),
+      serviceAccountName: owner.fleet.name,
       automountServiceAccountToken: false,
       terminationGracePeriodSeconds: shutdownOf(layers).max,
       topologySpreadConstraints: SPREAD_OVER.map((topologyKey) => ({
         maxSkew: 1,
         topologyKey,
         whenUnsatisfiable: "ScheduleAnyway",
-        labelSelector: { matchLabels: selectorOf(gateway) },
+        labelSelector: { matchLabels: selectorOf(owner.fleet) },
       })),
       securityContext: {
         runAsNonRoot: true,
@@ -112,13 +114,13 @@ export function podTemplate({ gateway, layers, settings, labels, annotations, co
         // Listeners on ports such as 80 and 443, without a capability.
         sysctls: [{ name: "net.ipv4.ip_unprivileged_port_start", value: "0" }],
       },
-      containers: [container(gateway, layers, settings)],
-      volumes: volumes(gateway, settings),
+      containers: [container(owner, layers, settings)],
+      volumes: volumes(owner, settings),
     },
   };
 }
 
-function container(gateway: string, layers: readonly Parameters[], settings: ControllerSettings): JsonObject {
+function container(owner: Owner, layers: readonly Parameters[], settings: ControllerSettings): JsonObject {
   const pullPolicy = lastOf(layers, ({ image }) => image?.pullPolicy) ?? settings.proxy.imagePullPolicy;
   const resources = lastOf(layers, (layer) => layer.resources) ?? RESOURCES;
   const extraEnv = layers.flatMap(({ env }) => env ?? []).map((each) => asJsonObject({ ...each }));
@@ -128,7 +130,7 @@ function container(gateway: string, layers: readonly Parameters[], settings: Con
     ...(pullPolicy !== undefined && { imagePullPolicy: pullPolicy }),
     args: ["-f", `${CONFIG_FOLDER}/config.yaml`],
     ports: [{ name: "metrics", containerPort: STATS_PORT, protocol: "TCP" }],
-    env: environment(gateway, layers, settings),
+    env: environment(owner, layers, settings),
     resources: asJsonObject(resources),
     startupProbe: { ...probe("ready"), periodSeconds: 1, failureThreshold: 60, timeoutSeconds: 2 },
     readinessProbe: { ...probe("ready"), periodSeconds: 10 },
@@ -173,7 +175,7 @@ function shutdownOf(layers: readonly Parameters[]): { readonly min: number; read
 }
 
 function environment(
-  gateway: string,
+  owner: Owner,
   layers: readonly Parameters[],
   { xds, namespace, ports }: ControllerSettings,
 ): JsonObject[] {
@@ -184,7 +186,7 @@ function environment(
   return [
     { name: "XDS_ADDRESS", value: `${scheme}://${xds.service}.${namespace}.svc:${ports.xds}` },
     ...(xds.mode === "tls" ? [{ name: "XDS_ROOT_CA", value: `${CA_FOLDER}/${CA_KEY}` }] : []),
-    { name: "GATEWAY", value: gateway },
+    { name: owner.gateway === undefined ? "GATEWAY_CLASS" : "GATEWAY", value: subjectOf(owner) },
     field("NAMESPACE", "metadata.namespace"),
     field("POD_NAME", "metadata.name"),
     field("NODE_NAME", "spec.nodeName"),
@@ -195,33 +197,33 @@ function environment(
     { name: "CONNECTION_MIN_TERMINATION_DEADLINE", value: `${min}s` },
     {
       name: "OIDC_COOKIE_SECRET",
-      valueFrom: { secretKeyRef: { name: secretName(gateway), key: COOKIE_KEY } },
+      valueFrom: { secretKeyRef: { name: secretName(subjectOf(owner)), key: COOKIE_KEY } },
     },
   ];
 }
 
 /** The Secret with the key of login cookies, which all replicas must share. */
-export function secretName(gateway: string): string {
-  return shortName(gateway, "-session");
+export function secretName(subject: string): string {
+  return shortName(subject, "-session");
 }
 
-export function caConfigMapName(gateway: string): string {
-  return shortName(gateway, "-xds-ca");
+export function caConfigMapName(subject: string): string {
+  return shortName(subject, "-xds-ca");
 }
 
-function volumes(gateway: string, { xds }: ControllerSettings): JsonObject[] {
+function volumes(owner: Owner, { xds }: ControllerSettings): JsonObject[] {
   const token: JsonObject = {
     serviceAccountToken: { audience: xds.audience, expirationSeconds: TOKEN_LIFETIME, path: "xds-token" },
   };
   return [
-    { name: "config", configMap: { name: deploymentName(gateway) } },
+    { name: "config", configMap: { name: owner.fleet.name } },
     ...(xds.auth ? [{ name: "xds-token", projected: { sources: [token] } }] : []),
-    ...(xds.mode === "tls" ? [{ name: "xds-ca", configMap: { name: caConfigMapName(gateway) } }] : []),
+    ...(xds.mode === "tls" ? [{ name: "xds-ca", configMap: { name: caConfigMapName(subjectOf(owner)) } }] : []),
     { name: "tmp", emptyDir: {} },
   ];
 }
 
-/** The label that selects the pods of a Gateway. It can never change, nor can it be overridden. */
-export function selectorOf(gateway: string): Readonly<Record<string, string>> {
-  return { [GATEWAY_NAME]: deploymentName(gateway) };
+/** The label that selects the pods. It can never change, nor can it be overridden. */
+export function selectorOf({ label, name }: Pick<Fleet, "label" | "name">): Readonly<Record<string, string>> {
+  return { [label]: name };
 }

@@ -1,3 +1,4 @@
+import { nameOfKey } from "../../base/object-key.ts";
 import type { KubeObject, Objects, Secret } from "../../kube/objects.ts";
 import type { CertificateAndKey } from "../../tls/tls-settings.ts";
 import type { Resource } from "../../translation/resources/store.ts";
@@ -17,13 +18,15 @@ export interface Inputs extends Objects {
 export type InputKind = keyof Inputs;
 
 /**
- * What the proxies of one Gateway say about the state that they were sent. Its namespace and name are those of the Gateway. Absent
- * while all proxies accept everything.
+ * What the proxies of one fleet say about the state that they were sent. Its key is that of the fleet. Absent while all proxies accept
+ * everything, unless Gateways share them.
  */
 export interface ProxyReport extends KubeObject {
   readonly kind: "ProxyReport";
   /** Sorted by pod. */
   readonly rejections: readonly Rejection[];
+  /** Of a shared fleet: keys of the Gateways that every proxy serves that is connected to this replica of the controller. Absent: none is. */
+  readonly serving?: readonly string[];
 }
 
 /** A proxy rejected an update (NACK) and runs on its last good state. */
@@ -34,21 +37,21 @@ export interface Rejection {
   readonly message: string;
 }
 
-export function proxyReport(namespace: string, name: string, rejections: readonly Rejection[]): ProxyReport {
-  return { apiVersion: "", kind: "ProxyReport", metadata: { namespace, name }, rejections };
+/** `fleet`: its key. */
+export function proxyReport(fleet: string, rejections: readonly Rejection[], serving?: readonly string[]): ProxyReport {
+  const report = { apiVersion: "", kind: "ProxyReport", metadata: nameOfKey(fleet), rejections } as const;
+  return serving === undefined ? report : { ...report, serving };
 }
 
-/**
- * Why the objects of one Gateway could not be deployed. Its namespace and name are those of the Gateway. Absent while
- * deployment succeeds.
- */
+/** Why the objects of one fleet could not be deployed. Its key is that of the fleet. Absent while deployment succeeds. */
 interface DeploymentReport extends KubeObject {
   readonly kind: "DeploymentReport";
   readonly error: string;
 }
 
-export function deploymentReport(namespace: string, name: string, error: string): DeploymentReport {
-  return { apiVersion: "", kind: "DeploymentReport", metadata: { namespace, name }, error };
+/** `fleet`: its key. */
+export function deploymentReport(fleet: string, error: string): DeploymentReport {
+  return { apiVersion: "", kind: "DeploymentReport", metadata: nameOfKey(fleet), error };
 }
 
 /** `TRACEGATE_CONTROLLER_NAME`. There is one, named `controller`; without it the name is `CONTROLLER_NAME`. */

@@ -1,17 +1,27 @@
 /** Whether the proxies of a Gateway run and serve what they were sent, and at which addresses. */
+import { objectKey } from "../../base/object-key.ts";
 import type { Pod } from "../../kube/objects.ts";
 import { podProblem } from "../../kube/pod-problem.ts";
-import { deploymentName, GATEWAY_NAME } from "../base/manifest.ts";
-import { defineIndex, defineQuery } from "../graph/graph.ts";
+import { defineQuery, type Read } from "../graph/graph.ts";
+import type { Rejection } from "../graph/inputs.ts";
 import {
   type AssignedAddress,
   assignedAddresses,
   requestedAddresses,
 } from "../translate/listeners/gateway-addresses.ts";
 import { gatewayModel } from "../translate/listeners/gateways.ts";
-import type { Problem } from "../translate/listeners/listeners.ts";
 import { isFalse, isTrue, joined } from "../translate/model/conditions.ts";
-import type { ConditionDraft } from "../translate/model/model.ts";
+import {
+  type Fleet,
+  fleetOf,
+  hasAcknowledged,
+  hasProxy,
+  hasReadyProxy,
+  isServedByShared,
+  ownFleet,
+  podsOf,
+} from "../translate/model/fleets.ts";
+import type { ConditionDraft, Problem } from "../translate/model/model.ts";
 
 interface Programming {
   readonly addresses: readonly AssignedAddress[];
@@ -21,25 +31,9 @@ interface Programming {
   readonly obstacle?: Problem;
 }
 
-/** Pods of proxies by `<namespace>/<name of the deployment>`. */
-const PROXIES = defineIndex("Pod", ({ metadata: { namespace, labels } }) => {
-  const name = labels?.[GATEWAY_NAME];
-  return name === undefined ? [] : [`${namespace}/${name}`];
-});
-
-/** Whether a proxy of a Gateway is ready. A separate query: pods change often. */
-const hasReadyProxy = defineQuery<boolean>("hasReadyProxy", (read, deployment) =>
-  read
-    .find(PROXIES, deployment)
-    .some(({ status }) => status?.conditions?.some(({ type, status }) => type === "Ready" && status === "True")),
-);
-
-/** Whether a Gateway has any proxies, ready or not. */
-const hasProxy = defineQuery<boolean>("hasProxy", (read, deployment) => read.find(PROXIES, deployment).length > 0);
-
 /** Why the first of the proxies that cannot start cannot; undefined if all are merely starting. */
-const startProblem = defineQuery<string | undefined>("startProblem", (read, deployment) => {
-  const problems = read.find(PROXIES, deployment).map(problemOf);
+const startProblem = defineQuery<string | undefined>("startProblem", (read, gateway) => {
+  const problems = podsOf(read, servingFleet(read, gateway)).map(problemOf);
   return problems.filter((problem) => problem !== undefined).sort()[0];
 });
 
@@ -55,8 +49,9 @@ export const gatewayProgramming = defineQuery<Programming>("gatewayProgramming",
   const model = read.query(gatewayModel, key);
   if (gateway === undefined || model === undefined)
     return { addresses: [], condition: isFalse("Programmed", "Invalid", "The Gateway does not exist") };
-  const deployment = `${gateway.metadata.namespace}/${deploymentName(gateway.metadata.name)}`;
-  const assigned = assignedAddresses(read.get("Service", deployment));
+  const fleet = servingFleet(read, key);
+  const isShared = fleet.key !== key;
+  const assigned = assignedAddresses(read.get("Service", objectKey(fleet)));
   const { ips, unusable } = requestedAddresses(gateway);
   const addresses = ips.length === 0 ? assigned : assigned.filter(({ value }) => ips.includes(value));
   const missing = ips.filter((ip) => !addresses.some(({ value }) => value === ip));
@@ -65,9 +60,10 @@ export const gatewayProgramming = defineQuery<Programming>("gatewayProgramming",
   const wasProgrammed = (gateway.status?.conditions ?? []).some(
     ({ type, status }) => type === "Programmed" && status === "True",
   );
-  const deployed = read.query(hasProxy, deployment);
-  const pending = !(wasProgrammed && deployed) && !read.query(hasReadyProxy, deployment);
-  const waiting = deployed ? "No proxy of the Gateway is ready yet" : "The Gateway has no pods";
+  const deployed = hasProxy(read, fleet);
+  const ready = (wasProgrammed && deployed) || hasReadyProxy(read, fleet);
+  const pending = !ready || !hasAcknowledged(read, fleet, key);
+  const waiting = waitingFor(isShared, deployed, ready);
   const accepted = model.conditions.find(({ type }) => type === "Accepted");
   const obstacle =
     accepted?.status === "False"
@@ -79,16 +75,12 @@ export const gatewayProgramming = defineQuery<Programming>("gatewayProgramming",
     const no = (reason: string, message: string): ConditionDraft => isFalse("Programmed", reason, message);
     if (obstacle?.reason === "Invalid") return no(obstacle.reason, obstacle.message);
     if (unusable !== undefined) return no(unusable.reason, unusable.message);
-    const failure = read.get("DeploymentReport", key)?.error;
+    const failure = read.get("DeploymentReport", fleet.key)?.error;
     if (failure !== undefined) return no("DeploymentFailed", failure);
-    const rejections = read.get("ProxyReport", key)?.rejections ?? [];
-    if (rejections.length > 0)
-      return no(
-        "Invalid",
-        joined(rejections.map(({ pod, message }) => `Proxy ${pod} rejected its configuration: ${message}`)),
-      );
+    const rejections = read.get("ProxyReport", fleet.key)?.rejections ?? [];
+    if (rejections.length > 0) return no("Invalid", joined(rejections.map((each) => rejectionText(each, isShared))));
     if (pending) {
-      const problem = read.query(startProblem, deployment);
+      const problem = ready ? undefined : read.query(startProblem, key);
       return no("Pending", `${waiting}${problem === undefined ? "" : `: ${problem}`}`);
     }
     if (missing.length > 0)
@@ -101,6 +93,26 @@ export const gatewayProgramming = defineQuery<Programming>("gatewayProgramming",
   })();
   return { addresses, condition, ...(obstacle !== undefined && { obstacle }) };
 });
+
+/** Until shared proxies serve a Gateway, those that it had for itself do. */
+function servingFleet(read: Read, key: string): Fleet {
+  const wanted = read.query(fleetOf, key);
+  const own = ownFleet(key);
+  return hasProxy(read, own) && !read.query(isServedByShared, key) ? own : wanted;
+}
+
+function waitingFor(isShared: boolean, deployed: boolean, ready: boolean): string {
+  if (ready) return "The shared proxies do not serve the Gateway yet";
+  if (isShared) return deployed ? "No shared proxy is ready yet" : "The shared proxies have no pods";
+  return deployed ? "No proxy of the Gateway is ready yet" : "The Gateway has no pods";
+}
+
+/** What proxies say of a state that Gateways share may be about another one's objects, which are not everyone's to read. */
+function rejectionText({ pod, message }: Rejection, isShared: boolean): string {
+  return isShared
+    ? `Shared proxy ${pod} rejected its configuration; its log says why`
+    : `Proxy ${pod} rejected its configuration: ${message}`;
+}
 
 /** A condition of a listener or ListenerSet: it is not programmed while its Gateway has an obstacle. */
 export function unlessHindered(condition: ConditionDraft, obstacle: Problem | undefined): ConditionDraft {

@@ -3,11 +3,16 @@ import { keyOfObject } from "../../kube/keys.ts";
 import { defineQuery, type Query, type Read } from "../graph/graph.ts";
 import { gatewayModel } from "../translate/listeners/gateways.ts";
 import { gatewayOfSet } from "../translate/listeners/listener-sets.ts";
-import type { Problem } from "../translate/listeners/listeners.ts";
 import { classParametersProblem } from "../translate/listeners/parameters.ts";
 import { isFalse, isTrue } from "../translate/model/conditions.ts";
 import { controllerName } from "../translate/model/gateway-class.ts";
-import { type ConditionDraft, type GatewayModel, isOfGateway, type ListenerModel } from "../translate/model/model.ts";
+import {
+  type ConditionDraft,
+  type GatewayModel,
+  isOfGateway,
+  type ListenerModel,
+  type Problem,
+} from "../translate/model/model.ts";
 import { contributionsOf } from "../translate/routes/gateway-routes.ts";
 import { supportedVersion } from "./api-version.ts";
 import type { DesiredStatus } from "./desired.ts";

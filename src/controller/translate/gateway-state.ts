@@ -3,17 +3,18 @@
  * one of its inputs changes: the stream finds what to send by comparing references.
  */
 import { nameOfKey } from "../../base/object-key.ts";
-import type { Bind } from "../../ir/ir.ts";
+import type { Bind, Frontend } from "../../ir/ir.ts";
 import { recorded } from "../../ir/origins.ts";
-import { type Address, type GatewayState, nameOfResource, type Resource } from "../../xds/resources.ts";
-import { defineQuery, type Pair } from "../graph/graph.ts";
+import { type Address, classOfFleet, type GatewayState, nameOfResource, type Resource } from "../../xds/resources.ts";
+import { defineQuery, type Pair, type Read } from "../graph/graph.ts";
 import { backendModel } from "./backends/backends.ts";
 import { addressesOf, prefersNear } from "./cluster/addresses.ts";
 import { proxiesOf } from "./cluster/proxies.ts";
 import { gatewayModel } from "./listeners/gateways.ts";
 import { withFrontendTls } from "./listeners/listener-tls.ts";
+import { fleetOf } from "./model/fleets.ts";
 import type { ListenerModel } from "./model/model.ts";
-import { frontendOf } from "./policy/frontends.ts";
+import { frontendOf, sharedFrontend } from "./policy/frontends.ts";
 import { listenerTargets, mergeAttached } from "./policy/policies.ts";
 import { contributionsOf } from "./routes/gateway-routes.ts";
 import { collectServiceKeys } from "./routes/routes.ts";
@@ -100,6 +101,14 @@ function bindKey({ protocol, port }: ListenerModel): string {
   return protocol === "UDP" ? `bind/udp/${port}` : `bind/${port}`;
 }
 
+/** Where Gateways share the port, what a policy of one of them sets would hold for all: such listeners are not accepted. */
+function frontendAt(read: Read, gateway: string, port: number): Frontend {
+  const gatewayClass = classOfFleet(read.query(fleetOf, gateway).key);
+  return gatewayClass === undefined
+    ? read.query(frontendOf, [gateway, String(port)]).frontend
+    : read.query(sharedFrontend, gatewayClass);
+}
+
 type BindResource = Extract<Resource, { kind: "bind" }>;
 type ListenerResource = Extract<Resource, { kind: "listener" }>;
 
@@ -118,7 +127,7 @@ const bindResource = defineQuery<BindResource | undefined, Pair>("bindResource",
       protocol: protocolOfBind(first),
       tunnelProtocol: "direct",
       mode: "standard",
-      frontend: read.query(frontendOf, [gateway, String(first.port)]).frontend,
+      frontend: frontendAt(read, gateway, first.port),
     },
   };
 });

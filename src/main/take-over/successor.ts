@@ -1,3 +1,4 @@
+import { existsSync } from "node:fs";
 import { type InheritedSocket, InheritedSockets } from "../../base/inherited-sockets.ts";
 import { activatedSockets } from "./activation.ts";
 import { INHERITED, type SuccessorMessage } from "./messages.ts";
@@ -6,8 +7,10 @@ import { INHERITED, type SuccessorMessage } from "./messages.ts";
 export function inheritedSockets(env: NodeJS.ProcessEnv): InheritedSockets {
   const { [INHERITED]: text } = env;
   delete env[INHERITED];
-  if (text === undefined) return new InheritedSockets(activatedSockets(env));
-  return new InheritedSockets(JSON.parse(text) as InheritedSocket[], true);
+  // Linux has this table if it has IPv6.
+  const ipv6 = process.platform !== "linux" || existsSync("/proc/self/net/tcp6");
+  if (text === undefined) return new InheritedSockets(activatedSockets(env), { ipv6 });
+  return new InheritedSockets(JSON.parse(text) as InheritedSocket[], { takesOver: true, ipv6 });
 }
 
 /** Notifies the gateway that this process replaces; resolves once it has the message or has ended. */

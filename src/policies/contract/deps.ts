@@ -1,6 +1,7 @@
 import type { Logger } from "../../base/log.ts";
 import type { CelEnvironment } from "../../cel/index.ts";
 import type { HeaderList } from "../../http/message/message.ts";
+import type { Metrics } from "../../telemetry/metrics.ts";
 import type { Phase } from "../../trace/events.ts";
 import type { Callout, CalloutAnswers } from "../../upstream/callouts/callout.ts";
 import type { Fetch } from "../../upstream/callouts/fetch.ts";
@@ -34,14 +35,19 @@ export interface ThreadEnvironment {
   readonly oidcCookieKey?: Uint8Array | undefined;
   /** What the threads share about the sessions of `oidc`; undefined where no requests are served. */
   readonly oidcSessions?: SharedSessions | undefined;
+  /** Counts logins, refreshes and logouts; undefined where no requests are served. */
+  readonly oidcCounters?: Pick<Metrics, "count"> | undefined;
   /** Key that seals the sessions of `sessionPersistence`, 32 bytes, the same in all workers; undefined where no requests are served. */
   readonly sessionKey?: Uint8Array | undefined;
   /** Respond in place of the services that policies call; only in rehearsals. */
   readonly answers?: CalloutAnswers | undefined;
   /** Takes the place of the test of header fields that are not known; only in rehearsals. */
   readonly assumedFields?: AssumeFields | undefined;
-  /** Whether a condition on the client's address is met; undefined: the address is known. Only in rehearsals. */
-  readonly assumedAddress?: ((condition: string) => boolean | undefined) | undefined;
+  /**
+   * Whether a condition on the client's address is met; undefined: the address is known. `reported`: a trusted proxy has said who the client
+   * is. Only in rehearsals.
+   */
+  readonly assumedAddress?: ((condition: string, reported: boolean) => boolean | undefined) | undefined;
   /** What a policy is bound to instead of `deps`; only in rehearsals. `key`: its key in the set. `config`: with its secrets. */
   readonly rehearsed?: ((deps: PolicyDeps, key: string, config: object) => PolicyDeps) | undefined;
 }

@@ -169,6 +169,8 @@ export interface PolicyContext {
   holdMetadata(bytes: number): void;
   /** The address of the client, behind trusted proxies as they report it; see `Forwarding.clientAddress`. */
   readonly clientAddress: string;
+  /** Whether a trusted proxy reports it in `X-Forwarded-For`, or could have. */
+  readonly clientIsReported: boolean;
   readonly requestBody: IncomingBody;
   /** Length of the request's body as the client announces it, in bytes; 0 = no body, UNKNOWN_LENGTH = it does not say. */
   readonly requestLength: number;

@@ -41,6 +41,8 @@ export interface Kind<Name extends string, Config> {
   readonly kind: Name;
   /** Where the kind may run; its place among the others of a phase is in `order.ts`. */
   readonly phases: readonly Phase[];
+  /** In the gateway phase, it applies to the connections of listeners without HTTP too. */
+  readonly connections?: true;
   /** Key in `effectivePolicy` of traces. Default: the kind. */
   readonly traceKey?: string;
   /** Several policies for one target are merged. Default: a second one is reported as a mistake. */
@@ -53,7 +55,8 @@ export interface Kind<Name extends string, Config> {
   merge(outer: Config, inner: Config): Config;
 }
 
-interface Traits<Name extends string> extends Pick<Kind<Name, unknown>, "kind" | "phases" | "traceKey" | "repeatable"> {
+interface Traits<Name extends string>
+  extends Pick<Kind<Name, unknown>, "kind" | "phases" | "connections" | "traceKey" | "repeatable"> {
   /** What the policy decides about a request, with the texts. */
   readonly decisions: Decisions<Decision>;
   /** Names the stage of a trace that follows the policy (docs/trace-events.md). Default: the kind in words, such as `url rewrite`. */

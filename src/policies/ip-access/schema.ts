@@ -20,7 +20,7 @@ export const schema = z
   })
   .check(checking((value) => (setOf(value, SIDES).length === 0 ? noneOf(SIDES) : undefined)))
   .describe(
-    "Allows or denies requests by the address of the client; denied requests get 403. The client is the peer of the connection or the address of its PROXY header; behind `trustedProxies` of `frontendPolicies.http.forwarded`, it is the last address in `x-forwarded-for` that is not one of them. `deny` beats `allow`. Of several levels that run in one phase, all `deny` lists apply, and the innermost `allow`. A list may have thousands of networks; files are watched, and while one has a mistake, the former lists stay in effect. For conditions on more than the address there is `authorization`, for connections of every protocol `frontendPolicies.networkAuthorization`.",
+    "Allows or denies requests by the address of the client; denied requests get 403. The client is the peer of the connection or the address of its PROXY header; behind `trustedProxies` of `frontendPolicies.http.forwarded`, it is the last address in `x-forwarded-for` that is not one of them. `deny` beats `allow`. Of several levels that run in one phase, all `deny` lists apply, and the innermost `allow`. A list may have thousands of networks; files are watched, and while one has a mistake, the former lists stay in effect. At a listener of TCP, TLS or UDP, it decides about connections instead: by the peer or the address of its PROXY header, before a TLS handshake; denied ones are closed. `frontendPolicies.ipAccess` does so for all ports and protocols. For conditions on more than the address there is `authorization`, for connections `frontendPolicies.networkAuthorization`.",
   );
 
 /** Each text has one network or several, on a line each. */

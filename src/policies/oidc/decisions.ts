@@ -9,7 +9,7 @@ type OidcDecision =
   | { readonly code: "session" | "renewed" | "rehearsed"; readonly expires: number }
   | { readonly code: "kept"; readonly expires: number; readonly why: string }
   | { readonly code: "notRenewed"; readonly why: string }
-  | { readonly code: "preflight" | "notFetched" | "loggedIn" }
+  | { readonly code: "preflight" | "notFetched" | "loggedIn" | "assumed" }
   | { readonly code: "refused" | "login" | "noSession"; readonly session: Unusable }
   | LogoutDecision
   | { readonly code: LoginProblem; readonly why: string | undefined };
@@ -22,6 +22,7 @@ export const decisions = new Decisions<OidcDecision>("oidc", {
       `the session is valid until ${timeOf(expires)}, unless it was logged out or its tokens cannot be refreshed, which an explanation does not test`,
       { action: "session", expires: timeOf(expires) },
     ),
+  assumed: () => applied("the session is assumed to be valid", { action: "session" }),
   renewed: ({ expires }) =>
     applied(`its tokens were refreshed; the session is valid until ${timeOf(expires)}`, {
       action: "refresh",

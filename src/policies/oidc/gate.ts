@@ -1,4 +1,3 @@
-import { seconds } from "../../base/dates.ts";
 import { setHeader } from "../../http/message/message.ts";
 import { latin1 } from "../../http/message/syntax.ts";
 import type { PolicyDeps } from "../contract/deps.ts";
@@ -6,12 +5,10 @@ import type { Admission, PolicyContext, PolicyTrace } from "../contract/types.ts
 import type { Session } from "../shared-sessions/session.ts";
 import type { Renewal, SharedSessions } from "../shared-sessions/shared-sessions.ts";
 import type { Cookies } from "./cookies.ts";
+import type { OidcCounts } from "./counts.ts";
 import { decisions, type Unusable } from "./decisions.ts";
 import { LoginError } from "./failure.ts";
 import type { LoginFlow } from "./flow.ts";
-
-/** Seconds that an assumed session is still valid. */
-const ASSUMED = 3600;
 
 /** The request may not pass by its session, because of this. */
 export class NoSession {
@@ -30,6 +27,7 @@ export class Gate {
   readonly #shared: SharedSessions | undefined;
   readonly #tokenHeader: string | undefined;
   readonly #assumed: PolicyDeps["assumedCredential"];
+  readonly #counts: OidcCounts;
 
   /**
    * `shared`: undefined in rehearsals, which refresh nothing. `tokenHeader`: the header for the access token, lower-case; undefined =
@@ -40,18 +38,20 @@ export class Gate {
     shared: SharedSessions | undefined,
     tokenHeader: string | undefined,
     assumed: PolicyDeps["assumedCredential"],
+    counts: OidcCounts,
   ) {
     this.#flow = flow;
     this.#shared = shared;
     this.#tokenHeader = tokenHeader;
     this.#assumed = assumed;
+    this.#counts = counts;
   }
 
   /** Identifies the user by the session, whose tokens may be refreshed for that. */
   check(context: PolicyContext, cookies: Cookies, trace: PolicyTrace | undefined): Checked | Promise<Checked> {
     const assumed = this.#assumed?.("oidc", undefined, context.request.headers);
     if (assumed !== undefined && assumed !== "invalid") {
-      trace?.report(decisions, { code: "session", expires: seconds() + ASSUMED });
+      trace?.report(decisions, { code: "assumed" });
       return ({ requestMetadata }) => {
         requestMetadata.jwt = assumed;
       };
@@ -110,13 +110,19 @@ export class Gate {
     shared: SharedSessions,
     trace: PolicyTrace | undefined,
   ): Promise<Checked> {
-    const renewal = await shared.once(session.generation, () => this.#flow.renew(session, context));
+    const renewal = await shared.once(session.generation, () => this.#refresh(session, context));
     // A logout may have come meanwhile; the provider then refuses the refresh, too.
     const { sessions } = this.#flow;
     if (shared.isRevoked(sessions.keys(renewal.state === "renewed" ? renewal.session : session), session.began))
       return new NoSession("revoked");
     if (renewal.state !== "renewed") return this.#without(cookies, session, renewal, trace);
     return this.#admit(cookies, renewal.session, true, trace);
+  }
+
+  async #refresh(session: Session, context: PolicyContext): Promise<Renewal> {
+    const renewal = await this.#flow.renew(session, context);
+    this.#counts.refresh(renewal.state);
+    return renewal;
   }
 
   /** The tokens could not be refreshed. They may still be valid: another replica may have refreshed them already. */

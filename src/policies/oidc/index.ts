@@ -26,8 +26,9 @@ import type {
 import { definePolicy } from "../define/policy.ts";
 import { COOKIE_SECRET } from "./cookie-key.ts";
 import { type Cookies, takeCookies } from "./cookies.ts";
+import { OidcCounts } from "./counts.ts";
 import { decisions, type Unusable } from "./decisions.ts";
-import { CHALLENGE, LoginError } from "./failure.ts";
+import { CHALLENGE, LoginError, type LoginProblem } from "./failure.ts";
 import { LoginFlow } from "./flow.ts";
 import { Gate, NoSession } from "./gate.ts";
 import { Logout } from "./logout.ts";
@@ -78,9 +79,11 @@ class OidcAuthenticator implements Authenticator {
   readonly #incomplete: boolean;
   /** Lower-case. */
   readonly #tokenHeader: string | undefined;
+  readonly #counts: OidcCounts;
 
   constructor(config: Oidc, provider: Provider, deps: PolicyDeps) {
     const { oidcCookieKey, oidcSessions, credentials, ownFields, phase, fetch, wantDocument, assumedCredential } = deps;
+    this.#counts = new OidcCounts(deps.oidcCounters, config.issuer);
     if (oidcCookieKey === undefined)
       throw PolicyError.at(
         [KIND],
@@ -97,8 +100,8 @@ class OidcAuthenticator implements Authenticator {
     if (jwksUrl !== undefined) provider.onUnknownKey = () => wantDocument?.(jwksUrl);
     oidcSessions?.listen();
     this.#flow = flow;
-    this.#logout = config.logout && new Logout(config, config.logout, flow, provider, oidcSessions);
-    this.#gate = new Gate(flow, oidcSessions, tokenHeader, assumedCredential);
+    this.#logout = config.logout && new Logout(config, config.logout, flow, provider, oidcSessions, this.#counts);
+    this.#gate = new Gate(flow, oidcSessions, tokenHeader, assumedCredential, this.#counts);
     this.#phase = phase;
     this.#incomplete = config.incomplete ?? false;
     this.#tokenHeader = tokenHeader;
@@ -123,19 +126,21 @@ class OidcAuthenticator implements Authenticator {
     const callback = this.#flow.callbackOf(context.request);
     if (callback !== undefined) {
       if (this.#incomplete) throw notFetched(context);
-      return finish(context, this.#flow, callback).catch((error: unknown) => fail(context, error));
+      return this.#finish(context, callback);
     }
     const logout = this.#logout;
     const step = logout?.stepOf(context.request);
     if (step === undefined || logout === undefined) return undefined;
     if (step === "backChannel") {
       if (this.#incomplete) throw notFetched(context);
-      return logout.byProvider(context, decisions).catch((error: unknown) => fail(context, error));
+      return logout.byProvider(context, decisions).catch((error: unknown) => {
+        throw failed(context, error, (problem) => this.#counts.logout("provider", problem));
+      });
     }
     try {
       return logout.byUser(context, ownCookies(context), decisions);
     } catch (error) {
-      return fail(context, error);
+      throw failed(context, error, (problem) => this.#counts.logout("user", problem));
     }
   }
 
@@ -159,7 +164,23 @@ class OidcAuthenticator implements Authenticator {
     const { request } = context;
     if (!canLogIn(request) || !isBrowser(request)) return undefined;
     if (this.#incomplete) throw notFetched(context);
-    return this.#flow.begin(request, ownCookies(context));
+    return this.#begin(context);
+  }
+
+  #begin(context: PolicyContext): LocalReply {
+    this.#counts.login("begun");
+    return this.#flow.begin(context.request, ownCookies(context));
+  }
+
+  async #finish(context: PolicyContext, callback: URLSearchParams): Promise<LocalReply> {
+    try {
+      const reply = await this.#flow.finish(callback, ownCookies(context), context);
+      this.#counts.login("completed");
+      context.trace?.report(decisions, { code: "loggedIn" });
+      return reply;
+    } catch (error) {
+      throw failed(context, error, (problem) => this.#counts.login(problem));
+    }
   }
 
   #refuse(context: PolicyContext, session: Unusable): undefined | LocalReply {
@@ -176,7 +197,7 @@ class OidcAuthenticator implements Authenticator {
       throw new LoginError("authenticationRequired");
     }
     trace?.report(decisions, { code: "login", session });
-    return this.#flow.begin(request, ownCookies(context));
+    return this.#begin(context);
   }
 }
 
@@ -185,17 +206,12 @@ function notFetched({ trace }: PolicyContext): GatewayError {
   return decisions.reject(trace, { code: "notFetched" }, "TG_DOCUMENT_MISSING");
 }
 
-/** Handles the callback. */
-async function finish(context: PolicyContext, flow: LoginFlow, callback: URLSearchParams): Promise<LocalReply> {
-  const reply = await flow.finish(callback, ownCookies(context), context);
-  context.trace?.report(decisions, { code: "loggedIn" });
-  return reply;
-}
-
-/** Ends a login or logout that has failed. Its errors carry no token, so the trace may show their message. */
-function fail({ trace }: PolicyContext, error: unknown): never {
-  if (error instanceof LoginError) trace?.report(decisions, { code: error.problem, why: error.cause?.message });
-  throw error;
+/** The error of a login or logout. Such errors carry no token, so the trace may show their message. */
+function failed({ trace }: PolicyContext, error: unknown, count: (problem: LoginProblem) => void): unknown {
+  if (!(error instanceof LoginError)) return error;
+  count(error.problem);
+  trace?.report(decisions, { code: error.problem, why: error.cause?.message });
+  return error;
 }
 
 /**

@@ -4,6 +4,7 @@ import { applied, type Decisions, type Texts } from "../contract/decisions.ts";
 import type { PolicyContext } from "../contract/types.ts";
 import { revocationKey, type SharedSessions } from "../shared-sessions/shared-sessions.ts";
 import type { Cookies } from "./cookies.ts";
+import type { OidcCounts } from "./counts.ts";
 import { LoginError } from "./failure.ts";
 import { type LoginFlow, redirect } from "./flow.ts";
 import { LOGOUT_TOKEN_AGE, type Provider } from "./provider.ts";
@@ -46,6 +47,7 @@ export class Logout {
   readonly #flow: LoginFlow;
   readonly #provider: Provider;
   readonly #shared: SharedSessions | undefined;
+  readonly #counts: OidcCounts;
 
   /** `shared`: undefined in rehearsals, which revoke nothing. */
   constructor(
@@ -54,6 +56,7 @@ export class Logout {
     flow: LoginFlow,
     provider: Provider,
     shared: SharedSessions | undefined,
+    counts: OidcCounts,
   ) {
     this.#settings = settings;
     this.#client = [issuer, clientId];
@@ -61,6 +64,7 @@ export class Logout {
     this.#flow = flow;
     this.#provider = provider;
     this.#shared = shared;
+    this.#counts = counts;
   }
 
   /** What a request asks for; undefined: something else than a logout. */
@@ -91,6 +95,7 @@ export class Logout {
     }
     const cookies = this.#flow.sessions.remove(sent);
     const next = this.#provider.logoutUrl(session?.hint, this.#settings.redirectURI);
+    this.#counts.logout("user", session === undefined ? "missing" : "ended");
     trace?.report(decisions, { code: "loggedOut", had: session !== undefined, atProvider: next !== undefined });
     const location = next ?? this.#settings.redirectURI;
     return location === undefined ? page("<p>You are logged out.</p>", cookies) : redirect(location, cookies);
@@ -117,6 +122,7 @@ export class Logout {
       this.#shared?.revoke(seen, now, now + LOGOUT_TOKEN_AGE + SKEW);
     }
     const ended = known ? "known" : token.sid === undefined ? "user" : "session";
+    this.#counts.logout("provider", known ? "repeated" : "ended");
     context.trace?.report(decisions, { code: "providerLogout", ended });
     return { status: 200, headers: ["cache-control", "no-store"], body: "" };
   }

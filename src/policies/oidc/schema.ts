@@ -89,7 +89,7 @@ export const schema = z
         redirectURI: endpoint
           .optional()
           .describe(
-            "Where the browser goes after the logout; the provider must know it as a post-logout redirect URI. Default: a page of the gateway or the provider that says so.",
+            "Where the browser goes after the logout: a page that this policy does not protect, which the provider must know as a post-logout redirect URI. Default: a page of the gateway or the provider that says so.",
           ),
         backChannelPath: path
           .optional()

@@ -1,5 +1,5 @@
 import { randomBytes } from "node:crypto";
-import { BoundedCache } from "../../base/bounded-cache.ts";
+import { BoundedCache, owned } from "../../base/bounded-cache.ts";
 import { seconds } from "../../base/dates.ts";
 import type { Opened } from "../shared/sealed.ts";
 import type { Claims, Session } from "../shared-sessions/session.ts";
@@ -18,6 +18,8 @@ const TOUCH_SHARE = 0.1;
 
 /** Opened sessions that are remembered: opening one takes 20 µs, as long as the rest of a request. */
 const MAX_REMEMBERED = 256;
+/** Characters by which they are found: the random IV and more. Looking up whole texts, which may have 19,000, took 7 µs. */
+const REMEMBERED_BY = 32;
 /** Characters of their cookies. */
 const MAX_REMEMBERED_WEIGHT = 2 * 1024 * 1024;
 
@@ -177,14 +179,15 @@ export class Sessions {
   }
 
   #open(text: string, now: number): FoundSession {
-    const known = this.#remembered.get(text);
-    if (known !== undefined && known.valid.ends > now) return known.valid;
-    this.#remembered.delete(text);
+    const beginning = text.slice(0, REMEMBERED_BY);
+    const known = this.#remembered.get(beginning);
+    // Anyone can send the beginning of another text.
+    if (known?.text === text && known.valid.ends > now) return known.valid;
     const opened = this.#cookies.open(this.#name, text, now);
     if (opened.state !== "valid") return opened;
     const session = opened.value as Session;
     const valid = { state: "valid", session, ends: opened.expires, keys: this.keys(session) } as const;
-    this.#remembered.set(text, { text, valid });
+    this.#remembered.set(beginning, { text: owned(text), valid });
     return valid;
   }
 

@@ -191,6 +191,13 @@ test("the access token of a session is not taken for a credential of the client"
   assert.deepEqual(other.request.headers, []);
 });
 
+test("clients cannot send the access token of a session themselves, whoever they are", async () => {
+  const each = policy([{ apiKey }, { oidc: { ...oidc, accessTokenHeader: "X-Token" } }]);
+  const context = of("x-api-key", "right", "x-token", "forged");
+  assert.equal(await client(each, context), "apiKey");
+  assert.deepEqual(context.request.headers, []);
+});
+
 test("callbacks and logouts belong to oidc, whatever else would let the request pass", async () => {
   const each = policy([{ ipAccess }, { oidc: { ...oidc, logout: { path: "/logout" } } }]);
   const source = { address: "10.1.2.3" };

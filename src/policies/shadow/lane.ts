@@ -217,6 +217,9 @@ class ShadowView implements PolicyContext {
   get clientAddress(): string {
     return this.#context.clientAddress;
   }
+  get clientIsReported(): boolean {
+    return this.#context.clientIsReported;
+  }
   get responseSource(): PolicyContext["responseSource"] {
     return this.#context.responseSource;
   }

@@ -109,6 +109,7 @@ export function contextOf(request: Partial<HttpRequest> = {}, more: More = {}): 
     requestMetadata,
     holdMetadata() {},
     clientAddress: more.source?.address ?? "192.0.2.1",
+    clientIsReported: false,
     requestBody: body,
     requestLength: body.bytes.length,
     limitRequestBody() {},

@@ -7,6 +7,8 @@ import type { Bind, Listener } from "../../ir/ir.ts";
 import { Rules } from "../../policies/authorization/rules.ts";
 import { compilePolicies } from "../../policies/compile.ts";
 import { NetworkAuthorizer, prepareNetworkAuthz } from "../../policies/ext-authz/network.ts";
+import { AccessLists } from "../../policies/ip-access/access-lists.ts";
+import { NO_POLICY_SET } from "../../policies/merge.ts";
 import { AccessLogEdits } from "../../telemetry/access-log-edits.ts";
 import type { TicketSecrets } from "../../tls/ticket-keys.ts";
 import type { TlsServer } from "../../tls/tls-settings.ts";
@@ -89,6 +91,7 @@ export class Binds {
       tracing,
       writesValues: readers.some((reader) => (reader?.reads.size ?? 0) > 0),
       recordedBodies: bodyCaptureOptions(readers, frontend.maxBufferSize),
+      access: frontend.ipAccess && new AccessLists(frontend.ipAccess),
       network: frontend.networkAuthorization && new Rules(frontend.networkAuthorization, "network", cel),
       networkAuthorizer:
         service &&
@@ -117,13 +120,16 @@ export class Binds {
       tcpRoutes.push(this.#routes.tcpRoute(route, labels));
       yield;
     }
+    const { protocol } = listener;
+    const { ipAccess } = protocol === "HTTP" || protocol === "HTTPS" ? NO_POLICY_SET : listener.policies;
     return {
       key: listener.key,
       name: listener.name,
       gateway: labels.gateway,
-      protocol: listener.protocol,
+      protocol,
       terminator: this.#terminatorOf(listener),
       challenges: challengesOf(listener.acme === undefined ? [] : [listener.acme], "tls-alpn-01"),
+      access: ipAccess && new AccessLists(ipAccess),
       tcpRoutes: new TcpRouteTable(tcpRoutes),
       policies: compilePolicies(listener.policies, "gateway", this.#outbound.whole.environment, listener.key),
       router: this.#routes.router(listener.key),

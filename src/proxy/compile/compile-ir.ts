@@ -4,8 +4,7 @@
  */
 import { groupOwner, type PackedIr } from "../../ir/packed-ir.ts";
 import type { Destinations } from "../../upstream/destinations/destinations.ts";
-import type { Endpoint } from "../../upstream/endpoints/endpoint.ts";
-import type { BackendCalls, Endpoints } from "../../upstream/endpoints/endpoints.ts";
+import type { BackendCalls, Endpoints, Held } from "../../upstream/endpoints/endpoints.ts";
 import type { RetryBudget } from "../../upstream/endpoints/retry-budget.ts";
 import { addGatewayFields } from "../fields/client-fields.ts";
 import { AddressBook } from "./address-book.ts";
@@ -20,7 +19,7 @@ export interface Generation extends FormerRoutes {
   readonly generation: number;
   readonly binds: ReadonlyMap<string, CompiledBind>;
   /** Held as long as the generation exists; released afterwards. */
-  readonly endpoints: readonly Endpoint[];
+  readonly endpoints: readonly Held[];
   readonly calls: ReadonlyMap<string, BackendCalls>;
   /** By the key of the budget. */
   readonly budgets: ReadonlyMap<string, RetryBudget>;

@@ -9,6 +9,7 @@ import type { Rules } from "../../policies/authorization/rules.ts";
 import type { CompiledChain } from "../../policies/compile.ts";
 import type { PolicyEnvironment } from "../../policies/contract/deps.ts";
 import type { NetworkAuthorizer } from "../../policies/ext-authz/network.ts";
+import type { AccessLists } from "../../policies/ip-access/access-lists.ts";
 import type { PolicySet } from "../../policies/policy-set.ts";
 import type { AccessLogEdits } from "../../telemetry/access-log-edits.ts";
 import type { Count } from "../../telemetry/metrics.ts";
@@ -39,6 +40,8 @@ export interface CompiledBind {
   readonly port: number;
   readonly protocol: "http" | "tls" | "tcp" | "udp";
   readonly mode: "standard" | "internal";
+  /** Addresses that may connect; undefined = all. */
+  readonly access: AccessLists | undefined;
   /** Rules about who may connect; undefined = all clients may. */
   readonly network: Rules | undefined;
   /** Service that allows or denies connections after `network`; undefined = none. */
@@ -80,6 +83,8 @@ export interface CompiledListener {
   readonly terminator: TlsTerminator | undefined;
   /** Validations by tls-alpn-01; undefined = the listener orders no certificate this way. */
   readonly challenges: PendingChallenges | undefined;
+  /** Addresses that may connect to a listener without HTTP; undefined = all. */
+  readonly access: AccessLists | undefined;
   /** Routes of TCP and TLS listeners. */
   readonly tcpRoutes: TcpRouteTable<CompiledTcpRoute>;
   readonly policies: CompiledChain;

@@ -147,6 +147,11 @@ export class PolicyView implements PolicyContext, PolicyState {
     return bind.forwarding.clientAddress(request, downstream.connection);
   }
 
+  get clientIsReported(): boolean {
+    const { bind, downstream } = this.#exchange;
+    return bind.forwarding.isReported(downstream.connection);
+  }
+
   get requestLength(): number {
     return this.#exchange.downstream.requestLength;
   }

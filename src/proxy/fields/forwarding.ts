@@ -97,10 +97,15 @@ export class Forwarding {
    */
   clientAddress({ headers }: HttpRequest, from: ClientConnection): string {
     const { remoteAddress } = from;
-    if (!this.#trusts(from) || !this.#isProxy(remoteAddress)) return remoteAddress;
+    if (!this.isReported(from)) return remoteAddress;
     const reported = valuesOf(headers, FOR).flatMap((value) => value.split(","));
     const client = reported.findLast((each) => !this.#isProxy(withoutPort(each)));
     return client === undefined ? remoteAddress : withoutPort(client);
+  }
+
+  /** Whether the address of the client is what a trusted proxy says. */
+  isReported(from: ClientConnection): boolean {
+    return this.#trusts(from) && this.#isProxy(from.remoteAddress);
   }
 
   #isProxy(address: string): boolean {

@@ -58,13 +58,24 @@ export interface Ingress extends StageOwner {
   onRejected(arrival: Arrival, refusal: Refusal): void;
 }
 
+/** What decides whether a client may connect, as the metric of denied connections names it. */
+type ConnectionPolicy = "ipAccess" | "networkAuthorization" | "networkExtAuthz" | "proxyProtocol";
+
 /** Why a client may not connect, for the log. */
-export interface Refusal extends Required<Pick<Rejection, "error" | "code" | "origin" | "reason">> {}
+export interface Refusal extends Required<Pick<Rejection, "error" | "origin" | "reason">> {
+  readonly policy: ConnectionPolicy;
+  readonly code: ErrorCode;
+}
 
 /** `origin`: where what decided was written. */
-export function refusal(code: ErrorCode, detail: string | undefined, origin: Origin | undefined): Refusal {
+export function refusal(
+  policy: ConnectionPolicy,
+  code: ErrorCode,
+  detail: string | undefined,
+  origin: Origin | undefined,
+): Refusal {
   const { message, reason } = ERRORS[code];
-  return { code, error: detail === undefined ? message : `${message}: ${detail}`, origin, reason };
+  return { policy, code, error: detail === undefined ? message : `${message}: ${detail}`, origin, reason };
 }
 
 /** What a connection speaks at the end of the chain; `connect`: nothing but CONNECT requests, for tunnels. */

@@ -5,6 +5,7 @@
  */
 import type { TransportHandler } from "../../net/transport.ts";
 import type { Arrival, Ingress, Next } from "./arrival.ts";
+import { checkAddress } from "./ip-access.ts";
 import { authorizeNetwork } from "./network-authorization.ts";
 import { readProxyHeader } from "./proxy-header.ts";
 import { selectTlsListener } from "./tls-handshake.ts";
@@ -12,10 +13,10 @@ import { selectTlsListener } from "./tls-handshake.ts";
 type Stage = (arrival: Arrival, ingress: Ingress, next: Next) => TransportHandler;
 
 /**
- * In this order, because the PROXY header precedes TLS (its specification, section 2), and rules about who may connect read the
- * address in the header and the certificate of the handshake.
+ * In this order, because the PROXY header precedes TLS (its specification, section 2) and has the address, which is checked before the
+ * client costs a handshake; rules about who may connect read the certificate of the handshake too.
  */
-const STAGES: readonly Stage[] = [readProxyHeader, selectTlsListener, authorizeNetwork];
+const STAGES: readonly Stage[] = [readProxyHeader, checkAddress, selectTlsListener, authorizeNetwork];
 
 /** Begins the chain; `serve` ends it. Returns the handler of the connection's first bytes. */
 export function admit(arrival: Arrival, ingress: Ingress, serve: Next): TransportHandler {

@@ -50,7 +50,7 @@ export function refusalOf(
   const { accessLog } = services;
   const shown = accessLog.explains && accessLog.enabled("info");
   const text = shown ? network?.describe(denial, variables, secretsOfConnection(services)) : undefined;
-  return refusal("TG_AUTHORIZATION", text, origin);
+  return refusal("networkAuthorization", "TG_AUTHORIZATION", text, origin);
 }
 
 /** Waits for the service. Reads from the client meanwhile, so that its close is noticed, but does not parse the bytes. */
@@ -106,6 +106,7 @@ class AuthorizationStage extends ConnectionStage implements LiveConnection {
 
   #reject(why: string): void {
     const { frontend } = this.#ingress.bind;
-    this.#ingress.onRejected(this.#arrival, refusal("TG_EXT_AUTHZ", why, originInFrontend("TG_EXT_AUTHZ", frontend)));
+    const origin = originInFrontend("TG_EXT_AUTHZ", frontend);
+    this.#ingress.onRejected(this.#arrival, refusal("networkExtAuthz", "TG_EXT_AUTHZ", why, origin));
   }
 }

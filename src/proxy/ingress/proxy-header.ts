@@ -18,7 +18,7 @@ export function readProxyHeader(arrival: Arrival, ingress: Ingress, next: Next):
   if (ingress.bind.proxies?.contains(arrival.transport.rawAddress) === false) {
     if (proxyProtocol.mode === "optional") return next(arrival);
     const origin = ingress.bind.frontend.origins?.proxyProtocol?.[0];
-    ingress.onRejected(arrival, refusal("TG_AUTHORIZATION", NOT_A_PROXY, origin));
+    ingress.onRejected(arrival, refusal("proxyProtocol", "TG_AUTHORIZATION", NOT_A_PROXY, origin));
     return REJECTED;
   }
   const stage = new ProxyHeaderStage(arrival.transport, proxyProtocol, ingress, () => next(arrival));

@@ -6,7 +6,8 @@ import { ACME_TLS, MAX_CLIENT_HELLO, parseClientHello } from "../../tls/tls-clie
 import { type HandshakeWaiter, TlsTerminator } from "../../tls/tls-terminator.ts";
 import { makeChallengeCertificate } from "../../tls/x509/self-signed.ts";
 import type { CompiledListener } from "../compile/compiled.ts";
-import type { Arrival, Ingress, LiveConnection, Next } from "./arrival.ts";
+import { type Arrival, type Ingress, type LiveConnection, type Next, REJECTED } from "./arrival.ts";
+import { addressRefusal } from "./ip-access.ts";
 
 /** Milliseconds for ClientHello and handshake together; default of `frontendPolicies.tls.handshakeTimeout`. */
 const HANDSHAKE_TIMEOUT_MS = 15_000;
@@ -16,7 +17,13 @@ export function selectTlsListener(arrival: Arrival, ingress: Ingress, next: Next
   const { protocol, listeners, frontend } = ingress.bind;
   // A port of tunnels speaks CONNECT in plaintext; TLS is inside the tunnels.
   if (protocol === "http" || (frontend.connect === "tunnel" && !arrival.tunnelled)) return next(arrival);
-  if (protocol === "tcp") return next({ ...arrival, listener: listeners.find("") });
+  if (protocol === "tcp") {
+    const selected = { ...arrival, listener: listeners.find("") };
+    const denial = addressRefusal(arrival.transport.remoteAddress, selected.listener, ingress);
+    if (denial === undefined) return next(selected);
+    ingress.onRejected(selected, denial);
+    return REJECTED;
+  }
   const stage = new TlsStage(arrival, ingress, next);
   ingress.onStageBegun(stage);
   return stage;
@@ -70,9 +77,19 @@ class TlsStage extends ConnectionStage implements LiveConnection {
       this.reject(noListener(serverName));
     } else if (validation && listener.challenges !== undefined) {
       void this.#validate(listener.challenges, serverName, hello);
+    } else if (this.#isDenied(listener, serverName)) {
+      return;
     } else if (listener.terminator !== undefined) {
       this.#terminateTls(listener, listener.terminator, serverName, hello);
     } else this.pass(() => this.#next({ ...this.#arrival, listener, serverName }));
+  }
+
+  /** Whether the listener does not admit the client, which then has been rejected: before its handshake. */
+  #isDenied(listener: CompiledListener, serverName: string): boolean {
+    const denial = addressRefusal(this.transport.remoteAddress, listener, this.#ingress);
+    if (denial !== undefined && this.leave())
+      this.#ingress.onRejected({ ...this.#arrival, listener, serverName }, denial);
+    return denial !== undefined;
   }
 
   /** Shows an ACME server the certificate that it asks for (RFC 8737 3), and closes the connection after the handshake. */

@@ -244,6 +244,7 @@ export class BindServer implements Ingress, HttpHost, TcpHost, StreamAcceptor, T
     const series = this.seriesOf(listener);
     series.connections.count++;
     series.received.count += transport.bytesRead;
+    this.services.metrics.count("downstream_denied_connections_total", this.#bind.key, refusal.policy).count++;
     this.services.accessLog.rejected({ source: clientName(transport), ...refusal });
     this.#recordRefused(transport, listener, refusal, transport.bytesRead);
     ConnectionTrace.of(arrival, this.services, performance.now())?.finished(refusal.error, refusal.origin);

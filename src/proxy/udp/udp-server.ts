@@ -15,6 +15,7 @@ import { type DatagramSource, UdpFlow, UdpPort } from "../../net/udp-socket.ts";
 import type { ConnectionSeries, Count } from "../../telemetry/metrics.ts";
 import type { CompiledBind, CompiledListener } from "../compile/compiled.ts";
 import type { Refusal } from "../ingress/arrival.ts";
+import { addressRefusal } from "../ingress/ip-access.ts";
 import { refusalOf } from "../ingress/network-authorization.ts";
 import type { DrainablePort } from "../ports/drain.ts";
 import type { Sharing } from "../ports/sharing.ts";
@@ -242,22 +243,35 @@ export class UdpServer implements UdpHost, DrainablePort, Sweepable {
     return { remoteAddress, remotePort: client.port, ...local, ...raw, tls: undefined };
   }
 
-  /** Whether `networkAuthorization` rejects the client. */
+  /** Whether `ipAccess` or `networkAuthorization` rejects the client. */
   #isDenied(client: DatagramSource): boolean {
-    const { network } = this.#bind;
-    if (network === undefined) return false;
+    const { access, network } = this.#bind;
+    const listener = this.#listener;
+    if (access === undefined && listener?.access === undefined && network === undefined) return false;
+    const host = { bind: this.#bind, services: this.#services };
     const addresses = this.#addressesOf(client);
+    const { remoteAddress } = addresses;
+    const byAddress =
+      addressRefusal(remoteAddress, undefined, host) ?? (listener && addressRefusal(remoteAddress, listener, host));
+    if (byAddress !== undefined) {
+      this.#reject(addresses, () => byAddress);
+      return true;
+    }
+    if (network === undefined) return false;
     const variables = connectionVariables(addresses, "", this.#services);
     const denial = network.decide(variables);
-    if (denial === undefined) return false;
-    const source = formatHostPort(addresses.remoteAddress, client.port);
+    if (denial !== undefined) this.#reject(addresses, () => refusalOf(denial, variables, host));
+    return denial !== undefined;
+  }
+
+  #reject(client: Addresses, why: () => Refusal): void {
     this.#rejections.run((unreported) => {
-      const refusal = refusalOf(denial, variables, { bind: this.#bind, services: this.#services });
+      const source = formatHostPort(client.remoteAddress, client.remotePort);
+      const refusal = why();
       const others = unreported > 0 ? unreported : undefined;
       this.#services.accessLog.rejected({ source, protocol: "udp", ...refusal, unreported: others });
-      this.#recordRefused(addresses, refusal);
+      this.#recordRefused(client, refusal);
     });
-    return true;
   }
 
   #recordRefused(client: Addresses, { code, reason = "Authorization", origin }: Refusal): void {

@@ -271,7 +271,8 @@ export class UdpSession implements UdpFlowEvents, LiveConnection, Sweepable {
     const { remoteAddress, remotePort } = this;
     const isClient = (at: SocketAddress): boolean =>
       "host" in at && at.port === remotePort && canonicalAddress(at.host) === remoteAddress;
-    const isEndpoint = ({ pool }: Endpoint): boolean => isClient(pool.target);
+    const isEndpoint = ({ pool: { target } }: Endpoint): boolean =>
+      "host" in target && (target.at ?? [target.host]).some((host) => isClient({ host, port: target.port }));
     const backends = this.#route?.backends ?? [];
     return isClient(address.options) || backends.some(({ balancer }) => balancer?.endpoints.some(isEndpoint));
   }

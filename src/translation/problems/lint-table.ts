@@ -2,6 +2,7 @@
  * What is valid in a configuration and most likely not intended: the closed table of lints. Each has a code, by which programs and
  * `docs/lints.md` name it, and makes its own text from what was found.
  */
+import type { Preference } from "../../upstream/discovery/discovery.ts";
 
 /** Where a configuration is written: in a file, or in objects of Kubernetes. */
 type Source = "file" | "objects";
@@ -25,6 +26,16 @@ interface Lint<Found extends readonly unknown[]> {
   /** When its effect is often intended, so that it is a note and no warning. Absent: never; true: always. */
   readonly isNote?: true | ((...found: Found) => boolean);
 }
+
+/** Where a gateway reads which part of its locality. */
+const LOCATED: Readonly<Record<Preference, string>> = {
+  region: "config.locality, or LOCALITY in its environment: region/zone/subzone",
+  zone: "config.locality, or LOCALITY in its environment: region/zone/subzone",
+  subzone: "config.locality, or LOCALITY in its environment: region/zone/subzone",
+  node: "NODE_NAME in its environment",
+  cluster: "config.clusterId",
+  network: "config.network",
+};
 
 const ACME_ELSEWHERE: Elsewhere = { instead: "certificates of Gateways are Secrets, which cert-manager renews" };
 
@@ -109,6 +120,31 @@ export const LINTS = {
     remedy: everywhere("set mode: strict, or authorization rules that deny them"),
     says: (mode: string) =>
       `lets requests ${mode === "permissive" ? "with wrong credentials or none" : "without credentials"} pass, because mode is ${mode}`,
+  }),
+  "unserved-login-path": lint({
+    title: "A path of the login belongs to another route",
+    meaning:
+      "Callbacks and logouts of `oidc` arrive at paths of the gateway. A route without the same policy gets one of them, so that no login or logout is completed. Only matches by path are compared, within one listener.",
+    remedy: {
+      file: "add a match for that path to this route, or attach oidc to the listener",
+      objects: "add a match for that path to this route, or attach the policy to the Gateway",
+    },
+    says: (path: string, other: string) => `its login needs ${path}, which goes to ${other}`,
+  }),
+  "protected-logout-page": lint({
+    title: "The page after a logout requires a login",
+    meaning:
+      "`logout.redirectURI` leads to a page that `oidc` protects, so that the browser is sent to the login again, where many providers log the user in at once.",
+    remedy: everywhere("use a page without oidc, or leave out logout.redirectURI"),
+    says: (path: string, other: string | undefined) =>
+      `after a logout the browser gets ${path}, which ${other === undefined ? "this policy protects" : `${other} protects`} by a login`,
+  }),
+  "unencrypted-login": lint({
+    title: "Logins go over plain HTTP",
+    meaning:
+      "`redirectURI` begins with `http:`, so the code of the login and the cookie of the session can be read and copied on the way.",
+    remedy: everywhere("serve the site by HTTPS, and write redirectURI with https:"),
+    says: (uri: string) => `sends the cookie of the session unencrypted, because redirectURI is ${uri}`,
   }),
   "single-alternative": lint({
     title: "There is one alternative",
@@ -241,6 +277,20 @@ export const LINTS = {
     },
     says: (hosts: readonly string[]) => `${listed(hosts)} do not take over for each other: this is a split, not a pool`,
   }),
+  "unknown-locality": lint({
+    title: "The gateway does not know where it runs",
+    meaning:
+      "A pool or service prefers endpoints near the gateway, and the process that reads the configuration has no locality. Then no endpoint is near: all are equal with the mode `Failover`, and none takes requests with `Strict`.",
+    remedy: {
+      file: [
+        "set config.locality, or LOCALITY (region/zone/subzone) in the environment of the gateway; NODE_NAME, config.clusterId and config.network for the other preferences",
+        (preference, _isStrict) => `set ${LOCATED[preference]}`,
+      ],
+      objects: { instead: "proxies have the locality of their node" },
+    },
+    says: (preference: Preference, isStrict: boolean) =>
+      `no endpoint is near, because the ${preference} of this gateway is not set: ${isStrict ? "none takes requests" : "all get requests alike"}`,
+  }),
   "lone-retry": lint({
     title: "A retry goes to the endpoint that failed",
     meaning:
@@ -306,6 +356,17 @@ export const LINTS = {
     remedy: everywhere("leave it out of trustedProxies"),
     says: () =>
       "is compared with the TCP peer, here a load balancer with PROXY headers; if it is listed, its clients can set X-Forwarded-For, unless it rewrites HTTP itself",
+  }),
+  "excluded-proxy": lint({
+    title: "Trusted proxies may not connect",
+    meaning:
+      "ipAccess of frontendPolicies sees the peers of connections, so it closes those of a proxy in front, with the requests of all its clients.",
+    remedy: {
+      file: "let the proxies pass, and limit their clients by ipAccess of a listener or route",
+      objects: { instead: "lists and trusted proxies may be in different policies, which are not compared" },
+    },
+    says: (proxies: readonly string[]) =>
+      `closes the connections of ${proxies.join(", ")}, which trustedProxies has, with the requests of all their clients`,
   }),
   "open-proxy-protocol": lint({
     title: "Every peer may send a PROXY header",

@@ -38,6 +38,8 @@ export type Problem = Pick<Diagnostic, "message" | "remedy" | "expected" | "sugg
   readonly note?: boolean;
   /** A warning about valid settings. Dropped if there are errors, since a configuration without its invalid parts may look odd. */
   readonly advice?: boolean;
+  /** The field whose absence is the problem: no problem if it was left out because it is invalid, which is reported by itself. */
+  readonly absent?: Path;
   /** Other places that explain a finding. */
   readonly related?: readonly Related[];
 };

@@ -1,7 +1,8 @@
 import type { Path } from "../../base/paths.ts";
 import { isShadowable, SHADOWABLE_KINDS } from "../../policies/contract/shadow.ts";
+import type { PolicyKind } from "../../policies/policy-set.ts";
 import { KINDS } from "../../policies/registry.ts";
-import { TCP_KINDS } from "../schema/policies.ts";
+import { CONNECTION_KINDS, TCP_KINDS } from "../schema/policies.ts";
 
 const MCP = "tracegate does not speak MCP; remove it";
 const MODELS = "tracegate does not route to language models; remove it";
@@ -132,9 +133,16 @@ function policy(key: string, place: string): string | undefined {
   if (Object.hasOwn(POLICIES, key)) return POLICIES[key];
   if (!Object.hasOwn(KINDS, key)) return undefined;
   if (/(^|\.)tcpRoutes(\.backends)?\.policies$/.test(place))
-    return `connections without HTTP have no such policy; they have ${TCP_KINDS.join(", ")}`;
+    return unusableText("connections without HTTP have", TCP_KINDS, key);
   const phases = KINDS[key as keyof typeof KINDS].phases.map((phase) => `a ${phase}`).join(" or ");
   return `this policy belongs to ${phases}; move it there`;
+}
+
+/** Why a policy does not apply to connections without HTTP, for which there are the `usable` kinds. */
+export function unusableText(what: string, usable: readonly PolicyKind[], kind: string): string {
+  if (CONNECTION_KINDS.includes(kind as PolicyKind))
+    return `connections are checked before they have a route: attach ${kind} to the listener, or set frontendPolicies.${kind} for all ports`;
+  return `${what} no such policy; they have ${usable.join(", ")}`;
 }
 
 /** Policies may only seem to be in shadow nowhere: their author relies on it that they change nothing. */

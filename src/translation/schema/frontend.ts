@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { networkSchema } from "../../policies/ext-authz/network-schema.ts";
+import { schema as ipAccess } from "../../policies/ip-access/schema.ts";
 import { expression, ruleConditions } from "../../policies/schema/cel.ts";
 import { checking, exactlyOne } from "../../policies/schema/checks.ts";
 import { duration, size } from "../../policies/schema/fields.ts";
@@ -308,6 +309,11 @@ export const frontendPolicies = z
     udp: frontendUdp.optional().describe("Limits of UDP sessions: the datagrams of one client address and port."),
     tls: tls.optional().describe("Defaults for listeners with `tls`."),
     connect: connect.optional().describe("How CONNECT requests are handled. Default: `deny`."),
+    ipAccess: ipAccess
+      .describe(
+        "Allows or denies connections by the address of the client, of every protocol: TCP, TLS, HTTP and UDP, and connections inside tunnels. Denied ones are closed without a response, before their TLS handshake. The client is the peer of the connection, or the address of its PROXY header: behind other proxies, `ipAccess` of routes reads the address that they report. `deny` beats `allow`; files are watched.",
+      )
+      .optional(),
     networkAuthorization: networkAuthorization.optional(),
     networkExtAuthz: networkSchema.optional(),
     proxyProtocol: proxyProtocol.optional(),

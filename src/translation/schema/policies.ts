@@ -43,3 +43,8 @@ export const tcpPolicies = backendPolicies
 
 /** The names of those. */
 export const TCP_KINDS = Object.keys(tcpPolicies.shape) as readonly PolicyKind[];
+
+/** Kinds that apply to the connections of a listener without HTTP. */
+export const CONNECTION_KINDS: readonly PolicyKind[] = (Object.keys(POLICY_SCHEMAS) as PolicyKind[]).filter(
+  (kind) => KINDS[kind].connections === true,
+);

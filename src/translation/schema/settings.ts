@@ -5,6 +5,7 @@ import { duration, size } from "../../policies/schema/fields.ts";
 import { compileLabel, wrongLabelName } from "../../telemetry/custom-labels.ts";
 import { MAX_CUSTOM_SERIES } from "../../telemetry/metrics.ts";
 import { keepalives } from "./frontend.ts";
+import { locality } from "./locality.ts";
 import { listenAddress, network, webOrigin } from "./scalars.ts";
 import { formerAccessLog, formerTracing } from "./telemetry.ts";
 
@@ -288,6 +289,11 @@ export const settings = z
       .describe(
         "Functions that all expressions can call: `name(a, rest...) { CEL }` and `this.name(a) { CEL }`, one after another. " +
           "Unlike the rest of `config` they are reloaded.",
+      ),
+    locality: locality
+      .optional()
+      .describe(
+        "Where this gateway runs, for the choice of near endpoints. The environment variable `LOCALITY` (`region/zone/subzone`) takes precedence.",
       ),
     clusterId: z.string().optional().describe("Cluster of this gateway, for `routingPreferences` of services."),
     network: z.string().optional().describe("Network of this gateway, for `routingPreferences` of services."),

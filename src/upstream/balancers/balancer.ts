@@ -1,10 +1,28 @@
 /** The balancers of backends, and the buckets of endpoints that algorithms pick from. */
 import type { Endpoint } from "../endpoints/endpoint.ts";
+import type { Held } from "../endpoints/endpoints.ts";
+
+/** An endpoint that gets no requests while a nearer one takes them, or none at all. */
+export interface PassedOver {
+  /** `host:port`. */
+  readonly name: string;
+  readonly why: string;
+}
+
+/** What the order of buckets means. Asked for explanations only. */
+export interface BucketOrder {
+  /** Why an endpoint is not in the first bucket. */
+  whyBehind(endpoint: Endpoint): string;
+  /** What is in no bucket. */
+  excluded(): readonly PassedOver[];
+}
 
 /** Chooses the endpoint of one attempt among those of a backend. */
 export interface Balancer {
   /** All endpoints that it may choose, the nearest bucket first. */
   readonly endpoints: readonly Endpoint[];
+  /** What a configuration holds for it. Absent: the endpoints. */
+  readonly held?: readonly Held[] | undefined;
   /**
    * undefined = there is no endpoint with capacity. `key`: what session affinity has derived from the request
    * (docs/policies/session-affinity.md); balancers without affinity ignore it. Endpoints in `failed` are chosen only if there are
@@ -13,6 +31,8 @@ export interface Balancer {
   choose(key?: Uint8Array, failed?: ReadonlySet<Endpoint>, evicted?: Endpoint[]): Endpoint | undefined;
   /** Whether any endpoint besides `endpoint` and those in `failed` takes calls now. */
   hasOther(endpoint: Endpoint, failed?: ReadonlySet<Endpoint>): boolean;
+  /** For explanations: what is behind this endpoint, or gets no requests. Absent: nothing is. */
+  passedOver?(chosen: Endpoint): readonly PassedOver[];
   /** The endpoint of this name (`host:port`) if it takes calls now: for requests that belong to one endpoint. */
   find(name: string): Endpoint | undefined;
 }
@@ -76,14 +96,27 @@ export class BucketBalancer implements Balancer {
   readonly #buckets: readonly Bucket[];
   readonly #pick: Algorithm;
   readonly #now: () => number;
+  readonly #order: BucketOrder | undefined;
 
   /** `buckets`: the nearest first; endpoints with capacity 0 are drained and never chosen. `now`: the clock of evictions. */
-  constructor(buckets: readonly (readonly Endpoint[])[], pick: Algorithm, now = clock) {
+  constructor(buckets: readonly (readonly Endpoint[])[], pick: Algorithm, now = clock, order?: BucketOrder) {
     const usable = buckets.map((bucket) => bucket.filter(({ capacity }) => capacity > 0));
     this.#buckets = usable.filter((bucket) => bucket.length > 0).map((bucket) => new Bucket(bucket));
     this.endpoints = usable.flat();
     this.#pick = pick;
     this.#now = now;
+    this.#order = order;
+  }
+
+  passedOver(chosen: Endpoint): readonly PassedOver[] {
+    const order = this.#order;
+    if (order === undefined) return [];
+    const rank = this.#buckets.findIndex(({ endpoints }) => endpoints.includes(chosen));
+    const behind = this.#buckets.slice(rank + 1).flatMap(({ endpoints }) => endpoints);
+    return [
+      ...behind.map((endpoint) => ({ name: endpoint.pool.name, why: order.whyBehind(endpoint) })),
+      ...order.excluded(),
+    ];
   }
 
   choose(key?: Uint8Array, failed?: ReadonlySet<Endpoint>, evicted?: Endpoint[]): Endpoint | undefined {

@@ -1,5 +1,6 @@
 import type { Endpoint } from "../endpoints/endpoint.ts";
-import type { Balancer } from "./balancer.ts";
+import type { Held } from "../endpoints/endpoints.ts";
+import type { Balancer, PassedOver } from "./balancer.ts";
 
 /**
  * The balancer of a service, whose endpoints come and go while routes stay as they are: a change of the endpoints reaches all
@@ -16,12 +17,20 @@ export class MovableBalancer implements Balancer {
     return this.#current.endpoints;
   }
 
+  get held(): readonly Held[] | undefined {
+    return this.#current.held;
+  }
+
   choose(key?: Uint8Array, failed?: ReadonlySet<Endpoint>, evicted?: Endpoint[]): Endpoint | undefined {
     return this.#current.choose(key, failed, evicted);
   }
 
   hasOther(endpoint: Endpoint, failed?: ReadonlySet<Endpoint>): boolean {
     return this.#current.hasOther(endpoint, failed);
+  }
+
+  passedOver(chosen: Endpoint): readonly PassedOver[] {
+    return this.#current.passedOver?.(chosen) ?? [];
   }
 
   find(name: string): Endpoint | undefined {

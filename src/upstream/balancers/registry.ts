@@ -1,6 +1,6 @@
 import type { LoadBalancer } from "../discovery/discovery.ts";
 import type { Endpoint } from "../endpoints/endpoint.ts";
-import { type Algorithm, type Balancer, BucketBalancer } from "./balancer.ts";
+import { type Algorithm, type Balancer, BucketBalancer, type BucketOrder } from "./balancer.ts";
 import { leastRequests } from "./least-requests.ts";
 import { powerOfTwoChoices } from "./power-of-two-choices.ts";
 import { rendezvous } from "./rendezvous.ts";
@@ -30,8 +30,9 @@ export function serviceBalancer(
   { algorithm = "PowerOfTwoChoices", slowStart: window }: Pick<LoadBalancer, "algorithm" | "slowStart"> = {},
   affinity: boolean,
   random: () => number,
+  order?: BucketOrder,
 ): Balancer {
   const algorithmic = ALGORITHMS[algorithm](random);
   const plain = window === undefined ? algorithmic : slowStart(algorithmic, window, random);
-  return new BucketBalancer(buckets, affinity ? rendezvous(plain) : plain);
+  return new BucketBalancer(buckets, affinity ? rendezvous(plain) : plain, undefined, order);
 }

@@ -243,7 +243,8 @@ class GrpcCall implements UpstreamCaller, GrpcStream {
   onSession(session: UpstreamSession, call: UpstreamCall): void {
     const pool = call.endpoint?.pool;
     const { head, method, loop = FIRST_HOP } = this.#request;
-    const authority = head.authority || (pool === undefined || "path" in pool.target ? "localhost" : pool.name);
+    const authority =
+      head.authority || (pool === undefined || "path" in pool.target ? "localhost" : (pool.hostname ?? pool.name));
     const scheme = pool?.target.tls === undefined ? "http" : "https";
     const start = requestStart({ method: this.method, authority, path: method, search: "" }, scheme, true, loop);
     const stream = call.openStream(session, start, endToEnd(this.#metadata), UNKNOWN_LENGTH);

@@ -7,6 +7,7 @@ import { type LoadBalancer, type Service, ServiceIndex, type Workload } from "..
 import { Endpoints } from "../endpoints/endpoints.ts";
 import { SharedLoads } from "../endpoints/shared-loads.ts";
 import { Pools } from "../pools/pools.ts";
+import type { NamedAddress } from "../resolve/followed-name.ts";
 import { Resolver } from "../resolve/resolver.ts";
 import type { Target } from "../settings/target.ts";
 import { Destinations } from "./destinations.ts";
@@ -25,6 +26,7 @@ function destinations(
   workloads: readonly Workload[],
   random = () => 0,
   loads?: SharedLoads,
+  addresses: Readonly<Record<string, readonly NamedAddress[]>> = {},
 ) {
   const sweeper = new Sweeper();
   const settings = { connectTimeout: ms(10_000), idleTimeout: 90_000, maxIdle: undefined, keepAliveDelay: 0 };
@@ -33,6 +35,12 @@ function destinations(
     undefined,
     undefined,
     loads,
+    {
+      follow: ({ host }, found) => ({
+        use: () => found(addresses[host] ?? []),
+        close() {},
+      }),
+    },
   );
   const all = new Destinations(endpoints, new ServiceIndex(services, workloads), {}, random);
   return {
@@ -126,4 +134,45 @@ test("a proxy may be a service: its healthy workloads", () => {
   const { balancer } = made.all.find({ type: "static", host: "a.test", port: 443 }, tunnel);
   const [endpoint] = balancer?.endpoints ?? [];
   assert.deepEqual(endpoint?.pool.target.tunnel?.proxies, [{ host: "10.0.0.1", port: 8080, discovered: true }]);
+});
+
+test("the addresses of names: endpoints in place of the name, in the order of their ranks", () => {
+  const at = (address: string, rank = 0): NamedAddress => ({ at: [address], rank, share: 1 });
+  const addresses = {
+    "a.test": [at("10.0.1.1"), at("10.0.1.2"), at("fd00::1", 1)],
+    "b.test": [at("10.0.2.1"), at("10.0.2.2")],
+  };
+  const service: Service = {
+    ...SERVICE,
+    loadBalancer: { routingPreferences: [], mode: "Standard", healthPolicy: "OnlyHealthy", algorithm: "RoundRobin" },
+  };
+  const endpoint = (host: string, capacity: number, backup = {}): Workload =>
+    workload(host, { workloadIps: [], capacity, address: { host, port: 80 }, ...backup });
+  const workloads = [endpoint("10.0.0.9", 2), endpoint("a.test", 2), endpoint("b.test", 1, { backup: true })];
+  using made = destinations([service], workloads, () => 0, undefined, addresses);
+  const { balancer } = made.all.find(AT_80, {});
+  const shown = (): string | undefined =>
+    balancer?.endpoints.map((each) => `${each.pool.name} ${each.capacity}`).join();
+  assert.equal(shown(), "10.0.0.9:80 2,a.test:80 2,b.test:80 1");
+  const chosen = Array.from({ length: 8 }, () => balancer?.choose()?.pool.name).slice(4);
+  assert.equal(shown(), "10.0.0.9:80 2,10.0.1.1:80 1,10.0.1.2:80 1,[fd00::1]:80 2,10.0.2.1:80 0.5,10.0.2.2:80 0.5");
+  assert.deepEqual(chosen.sort(), ["10.0.0.9:80", "10.0.0.9:80", "10.0.1.1:80", "10.0.1.2:80"]);
+  assert.equal(balancer?.find("10.0.2.2:80")?.capacity, 0.5);
+  const to = (dns: object, policies = {}) =>
+    made.all.find({ type: "static", host: "a.test", port: 443, dns }, policies).balancer;
+  const single = to({});
+  assert.equal(single, to({}));
+  single?.choose();
+  assert.deepEqual(
+    single?.endpoints.map(({ pool }) => [pool.name, pool.hostname]),
+    ["10.0.1.1:443", "10.0.1.2:443", "[fd00::1]:443"].map((name) => [name, "a.test:443"]),
+  );
+  const tunnel = { backendTunnel: { proxy: { type: "static", host: "proxy.test", port: 8080 } } };
+  for (const whole of [to({ mode: "first" }), to({}, tunnel)]) {
+    whole?.choose();
+    assert.deepEqual(
+      whole?.endpoints.map(({ pool }) => pool.name),
+      ["a.test:443"],
+    );
+  }
 });

@@ -1,16 +1,20 @@
 import { isDeepStrictEqual } from "node:util";
 import type { BackendTls } from "../../tls/tls-settings.ts";
-import { type Balancer, SingleEndpoint } from "../balancers/balancer.ts";
+import { type Balancer, type BucketOrder, SingleEndpoint } from "../balancers/balancer.ts";
 import { MovableBalancer } from "../balancers/movable.ts";
+import { type MakeBalancer, NamesBalancer } from "../balancers/names.ts";
 import { balancesByLoad, serviceBalancer } from "../balancers/registry.ts";
-import type { Service, ServiceIndex, Workload } from "../discovery/discovery.ts";
-import { type Locality, localityBuckets } from "../discovery/locality.ts";
-import type { Endpoint } from "../endpoints/endpoint.ts";
-import { type Endpoints, endpointKey } from "../endpoints/endpoints.ts";
+import type { LoadBalancer, Service, ServiceIndex, Workload } from "../discovery/discovery.ts";
+import { type Locality, localityBuckets, whyBehind } from "../discovery/locality.ts";
+import { Endpoint } from "../endpoints/endpoint.ts";
+import { type Endpoints, endpointKey, type Held, isOwner, namedKey } from "../endpoints/endpoints.ts";
 import type { HealthCheck } from "../endpoints/health-check.ts";
+import { NamedEndpoints } from "../endpoints/named-endpoints.ts";
 import {
   type Address,
   type ConnectionSettings,
+  type FollowedTarget,
+  isFollowed,
   type PoolLimits,
   type PoolTarget,
   settingsIdentity,
@@ -47,6 +51,12 @@ interface ServiceDestination extends Destination {
 
 type ServiceTarget = Extract<Target, { type: "service" | "pool" }>;
 
+/** Of a name, and of a service whose workloads are in one bucket. */
+const BY_RANK: BucketOrder = {
+  whyBehind: ({ resolved }) => (resolved?.address.rank ? `other addresses of ${resolved.host} come first` : ""),
+  excluded: () => [],
+};
+
 /** The destinations of the configuration in effect, and the services that they were made from. */
 interface FormerDestinations {
   readonly services: ServiceIndex;
@@ -64,8 +74,8 @@ export class Destinations {
   readonly #services: ServiceIndex;
   readonly #locality: Locality;
   readonly #random: () => number;
-  readonly #held = new Map<string, Endpoint>();
-  readonly #singles = new Map<Endpoint, Destination>();
+  readonly #held = new Map<string, Held>();
+  readonly #singles = new Map<Held, Destination>();
   readonly #ofServices = new Map<string, ServiceDestination>();
   /** undefined once this one is in effect: it would keep all former ones alive. */
   #before: FormerDestinations | undefined;
@@ -88,7 +98,7 @@ export class Destinations {
   }
 
   /** What has to be released when the configuration is dropped. */
-  get held(): readonly Endpoint[] {
+  get held(): readonly Held[] {
     return [...this.#held.values()];
   }
 
@@ -108,8 +118,12 @@ export class Destinations {
   find(target: Target, policies: DestinationPolicies, check?: HealthCheck): Destination {
     const settings = connectionOf(policies, this.#services);
     switch (target.type) {
-      case "static":
-        return this.#single(target, { host: target.host, port: target.port, ...settings }, check);
+      case "static": {
+        const { host, port, dns } = target;
+        const address: PoolTarget = { host, port, ...(dns && { dns }), ...settings };
+        if (!isFollowed(address)) return this.#single(target, address, check);
+        return this.#named(target, address, check);
+      }
       case "unix":
         return this.#single(target, { path: target.path, ...settings }, check);
       case "service":
@@ -131,8 +145,8 @@ export class Destinations {
       return;
     }
     this.#retain(balancer);
-    for (const endpoint of balancer.endpoints)
-      if (!this.#singles.has(endpoint)) this.#singles.set(endpoint, destination);
+    for (const each of balancer.held ?? balancer.endpoints)
+      if (!this.#singles.has(each)) this.#singles.set(each, destination);
   }
 
   /** Keeps a destination with the endpoints that its service has in this configuration. */
@@ -151,10 +165,10 @@ export class Destinations {
   }
 
   #retain(balancer: Balancer): void {
-    for (const endpoint of balancer.endpoints)
-      if (!this.#held.has(endpoint.key)) {
-        this.#endpoints.retain(endpoint);
-        this.#held.set(endpoint.key, endpoint);
+    for (const each of balancer.held ?? balancer.endpoints)
+      if (!this.#held.has(each.key)) {
+        this.#endpoints.retain(each);
+        this.#held.set(each.key, each);
       }
   }
 
@@ -165,6 +179,22 @@ export class Destinations {
     if (destination === undefined) {
       destination = { target, balancer: new SingleEndpoint(endpoint), key: "" };
       this.#singles.set(endpoint, destination);
+    }
+    return destination;
+  }
+
+  /** The same for a name, whose addresses are endpoints. Only requests of backends with affinity have a key. */
+  #named(target: Target, address: FollowedTarget, check: HealthCheck | undefined): Destination {
+    const names = this.#holdName(address, 1, check);
+    let destination = this.#singles.get(names);
+    if (destination === undefined) {
+      const make = this.#maker(undefined, true, BY_RANK);
+      const balancer = new NamesBalancer([[names]], (buckets) => {
+        const [first, ...others] = buckets.flat();
+        return first !== undefined && others.length === 0 ? new SingleEndpoint(first) : make(buckets);
+      });
+      destination = { target, balancer, key: "" };
+      this.#singles.set(names, destination);
     }
     return destination;
   }
@@ -192,20 +222,54 @@ export class Destinations {
   #balancer({ target, settings, affinity, check }: Omit<ServiceDestination, "balancer" | "key">): Balancer {
     const { loadBalancer } = this.#services.find(target.key)?.service ?? {};
     const buckets = this.#buckets(target, settings, check);
-    if (balancesByLoad(loadBalancer)) this.#endpoints.shareLoads(buckets.flat());
-    return serviceBalancer(buckets, loadBalancer, affinity, this.#random);
+    const make = this.#maker(loadBalancer, affinity, this.#orderOf(target));
+    const fixed = buckets.map((bucket) => bucket.filter((each) => each instanceof Endpoint));
+    return fixed.flat().length === buckets.flat().length ? make(fixed) : new NamesBalancer(buckets, make);
+  }
+
+  /** Makes balancers, also after this configuration is complete: it must not keep the rest of it. */
+  #maker(loadBalancer: LoadBalancer | undefined, affinity: boolean, order?: BucketOrder): MakeBalancer {
+    const all = this.#endpoints;
+    const random = this.#random;
+    return (buckets) => {
+      if (balancesByLoad(loadBalancer)) all.shareLoads(buckets.flat());
+      return serviceBalancer(buckets, loadBalancer, affinity, random, order);
+    };
+  }
+
+  #orderOf(target: ServiceTarget): BucketOrder {
+    const { service = {}, workloads } = this.#services.find(target.key) ?? { workloads: [] };
+    const own = this.#locality;
+    const nearest = localityBuckets(service, workloads, own)[0] ?? [];
+    if (nearest.length === workloads.length) return BY_RANK;
+    const owner = ({ key }: Endpoint): Workload | undefined => workloads.find(({ uid }) => isOwner(key, uid));
+    return {
+      whyBehind(endpoint) {
+        const why = BY_RANK.whyBehind(endpoint);
+        if (why !== "") return why;
+        const workload = owner(endpoint);
+        return workload === undefined ? "" : whyBehind(service, workload, own);
+      },
+      excluded() {
+        const used = new Set(localityBuckets(service, workloads, own).flat());
+        const others = workloads.filter((workload) => !used.has(workload));
+        return others.map((workload) => ({ name: workload.name, why: whyBehind(service, workload, own) }));
+      },
+    };
   }
 
   /** One endpoint for each usable workload of the service and each of its addresses, the nearest bucket first. */
-  #buckets(target: ServiceTarget, settings: ConnectionSettings, check: HealthCheck | undefined): Endpoint[][] {
+  #buckets(target: ServiceTarget, settings: ConnectionSettings, check: HealthCheck | undefined): Held[][] {
     const { service, workloads } = this.#services.find(target.key) ?? { service: undefined, workloads: [] };
     const version = settings.version ?? versionOf(service?.appProtocols?.[portOf(target)]);
     const how = version === undefined ? settings : { ...settings, version };
     return localityBuckets(service ?? {}, workloads, this.#locality).map((bucket) =>
       bucket.flatMap((workload) =>
-        addressesOf(workload, target, service).map((address) =>
-          this.#hold({ ...address, ...how }, workload.capacity, check, workload.uid),
-        ),
+        addressesOf(workload, target, service).map((address): Held => {
+          const to: PoolTarget = { ...address, ...how };
+          const { capacity, uid } = workload;
+          return isFollowed(to) ? this.#holdName(to, capacity, check, uid) : this.#hold(to, capacity, check, uid);
+        }),
       ),
     );
   }
@@ -213,12 +277,20 @@ export class Destinations {
   /** `owner` distinguishes two workloads at one address, which have separate healths. */
   #hold(target: PoolTarget, capacity: number, check: HealthCheck | undefined, owner?: string): Endpoint {
     const key = endpointKey(target, capacity, owner, check?.identity);
-    let endpoint = this.#held.get(key);
-    if (endpoint === undefined) {
-      endpoint = this.#endpoints.acquire(target, capacity, owner, check);
-      this.#held.set(key, endpoint);
-    }
+    const known = this.#held.get(key);
+    if (known instanceof Endpoint) return known;
+    const endpoint = this.#endpoints.acquire(target, capacity, owner, check);
+    this.#held.set(key, endpoint);
     return endpoint;
+  }
+
+  #holdName(target: FollowedTarget, weight: number, check: HealthCheck | undefined, owner?: string): NamedEndpoints {
+    const key = namedKey(target, weight, owner, check?.identity);
+    const known = this.#held.get(key);
+    if (known instanceof NamedEndpoints) return known;
+    const names = this.#endpoints.acquireName(target, weight, owner, check);
+    this.#held.set(key, names);
+    return names;
   }
 }
 

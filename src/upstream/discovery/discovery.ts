@@ -1,5 +1,6 @@
 /** Services and the workloads behind them, as service discovery knows them. */
 import { isIPv6, SocketAddress } from "node:net";
+import type { DnsSettings } from "./dns.ts";
 
 /** A service-discovery object, or a pool, whose namespace is empty; key `<namespace>/<hostname>`. Field names as in the dump (reference 4.4). */
 export interface Service {
@@ -42,7 +43,9 @@ export interface Workload {
   /** Gets requests only while no other workload of its services takes any. Absent: false. */
   readonly backup?: true;
   /** Of an endpoint of a pool: its only address, in place of `workloadIps`, `hostname` and ports. */
-  readonly address?: { readonly host: string; readonly port: number } | { readonly path: string };
+  readonly address?:
+    | { readonly host: string; readonly port: number; readonly dns?: DnsSettings }
+    | { readonly path: string };
   readonly locality?: { readonly region?: string; readonly zone?: string; readonly subzone?: string };
   /** service key (`<namespace>/<hostname>`) → service port → workload port */
   readonly services: Readonly<Record<string, Readonly<Record<string, number>>>>;

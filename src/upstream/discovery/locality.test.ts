@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { LoadBalancer, Workload } from "./discovery.ts";
-import { localityBuckets, ownLocality, withLocalityOfNode } from "./locality.ts";
+import { localityBuckets, ownLocality, whyBehind, withLocalityOfNode } from "./locality.ts";
 
 const OWN = ownLocality({ LOCALITY: "eu/eu-1/a", NODE_NAME: "n1", NETWORK: "net1", CLUSTER_ID: "c1" });
 
@@ -54,6 +54,9 @@ test("a cluster that a workload names takes precedence over the one in its uid",
 test("the environment takes precedence over the configuration, unless it is empty", () => {
   const configured = { cluster: "c9", network: "net9" };
   assert.deepEqual(ownLocality({ CLUSTER_ID: "c1", NETWORK: "" }, configured), { cluster: "c1", network: "net9" });
+  const place = { region: "eu", zone: "eu-1" };
+  assert.deepEqual(ownLocality({ LOCALITY: "" }, place), place);
+  assert.deepEqual(ownLocality({ LOCALITY: "/eu-2" }, place), { zone: "eu-2" }, "as a whole");
 });
 
 test("AllowAll also takes workloads that are not healthy", () => {
@@ -86,6 +89,21 @@ test("region and zone of the node come from a workload on it, unless they are se
   assert.deepEqual(withLocalityOfNode({ node: "n1", cluster: "c1" }, all), { ...place, node: "n1", cluster: "c1" });
   for (const own of [{}, { node: "n3" }, { node: "n1", zone: "eu-3" }, { node: "n1", cluster: "c2" }])
     assert.deepEqual(withLocalityOfNode(own, all), own);
+});
+
+test("why a workload is behind others", () => {
+  const routingPreferences = ["region", "zone"] as const;
+  const loadBalancer = { routingPreferences, mode: "Failover", healthPolicy: "OnlyHealthy" } as const;
+  const why = (more: Partial<Workload>, balancing: Partial<LoadBalancer> = {}): string =>
+    whyBehind({ loadBalancer: { ...loadBalancer, ...balancing } }, workload("a", more), OWN);
+  assert.equal(why({ locality: { region: "us", zone: "eu-1" } }), "its region is us, that of the gateway eu");
+  assert.equal(why({ locality: { region: "eu" } }), "its zone is unknown, that of the gateway eu-1");
+  assert.equal(why({ locality: { region: "eu", zone: "eu-1" } }), "");
+  assert.equal(why({ locality: { region: "us" } }, { mode: "Standard" }), "");
+  assert.equal(why({ locality: { region: "us" }, backup: true }), "a backup");
+  assert.equal(why({ status: "unhealthy" }), "its status is unhealthy");
+  assert.equal(why({ status: "unhealthy", backup: true }, { healthPolicy: "AllowAll" }), "a backup");
+  assert.equal(whyBehind({}, workload("a", { locality: { region: "us" } }), OWN), "");
 });
 
 test("backups follow all others, and are near or far among themselves", () => {

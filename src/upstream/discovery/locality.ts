@@ -1,5 +1,8 @@
 import type { Preference, Service, Workload } from "./discovery.ts";
 
+/** The parts of a place, the largest first. */
+export const LEVELS = ["region", "zone", "subzone"] as const satisfies readonly Preference[];
+
 /** Where this gateway or a workload runs; unknown parts are undefined. */
 export type Locality = { readonly [Each in Preference]?: string | undefined };
 
@@ -9,9 +12,11 @@ export type Locality = { readonly [Each in Preference]?: string | undefined };
  */
 export function ownLocality(
   env: Readonly<Record<string, string | undefined>>,
-  configured: Pick<Locality, "cluster" | "network"> = {},
+  configured: Omit<Locality, "node"> = {},
 ): Locality {
-  const [region, zone, subzone] = (env.LOCALITY ?? "").split("/");
+  const [region, zone, subzone] = env.LOCALITY
+    ? env.LOCALITY.split("/")
+    : [configured.region, configured.zone, configured.subzone];
   const cluster = env.CLUSTER_ID || configured.cluster;
   const network = env.NETWORK || configured.network;
   return known({ region, zone, subzone, node: env.NODE_NAME, cluster, network });
@@ -73,6 +78,26 @@ function byLocality(
   for (const workload of usable)
     buckets[all - agreement(localityOf(workload), own, routingPreferences)]?.push(workload);
   return mode === "Strict" ? buckets.slice(0, 1) : buckets.filter((bucket) => bucket.length > 0);
+}
+
+/** Whether a service prefers near workloads. */
+export function prefersNear({ loadBalancer }: Pick<Service, "loadBalancer">): boolean {
+  if (loadBalancer?.mode !== "Strict" && loadBalancer?.mode !== "Failover") return false;
+  return loadBalancer.routingPreferences.length > 0;
+}
+
+/** Why a workload is behind others of its service, or gets no requests; `` for the nearest. */
+export function whyBehind(service: Pick<Service, "loadBalancer">, workload: Workload, own: Locality): string {
+  const { loadBalancer } = service;
+  if (workload.status !== "healthy" && loadBalancer?.healthPolicy !== "AllowAll") return "its status is unhealthy";
+  if (workload.backup === true) return "a backup";
+  if (loadBalancer === undefined || !prefersNear(service)) return "";
+  const { routingPreferences } = loadBalancer;
+  const theirs = localityOf(workload);
+  const differing = routingPreferences[agreement(theirs, own, routingPreferences)];
+  if (differing === undefined) return "";
+  const [its, ours] = [theirs[differing] ?? "unknown", own[differing] ?? "unknown"];
+  return `its ${differing} is ${its}, that of the gateway ${ours}`;
 }
 
 /** The number of preferences that match before the first difference. Unknown values match nothing. */

@@ -1,5 +1,6 @@
 import type { EvictionCause } from "../../telemetry/health-history.ts";
 import type { Pool } from "../pools/pool.ts";
+import type { NamedAddress } from "../resolve/followed-name.ts";
 import type { Eviction } from "../settings/settings.ts";
 import type { SharedLoad } from "./shared-loads.ts";
 
@@ -37,6 +38,20 @@ export interface CheckStats {
   failed: number;
 }
 
+/** What a name has to do with an endpoint. */
+export interface Resolved {
+  /** Key of the endpoints of the name. */
+  readonly of: string;
+  readonly host: string;
+  /** `host:port`. */
+  readonly target: string;
+  readonly address: NamedAddress;
+  /** Its part of the weight of the name. */
+  readonly weight: number;
+  /** Further addresses of the name, which are not used because there are too many. */
+  readonly omitted: number;
+}
+
 /** A call that waits for a connection to an endpoint; it has sent nothing. */
 export interface WaitingCall {
   /** No configuration has the endpoint any more. */
@@ -47,7 +62,10 @@ export interface WaitingCall {
 export class Endpoint {
   readonly key: string;
   readonly pool: Pool;
-  readonly capacity: number;
+  /** Its weight. Of an address of a name, it changes with the number of addresses. */
+  capacity: number;
+  /** Set if it is an address of a name. */
+  resolved: Resolved | undefined;
   /** Limit of calls in progress, over all threads (`http.maxRequests`). */
   readonly maxRequests: number;
   /** Calls rejected because of `maxRequests`. */
@@ -113,11 +131,16 @@ export class Endpoint {
     shared.add(this.pending);
   }
 
-  /** A call is sent; one of `end`, `fail` and `abandon` follows. False: it is one more than `maxRequests` allows. */
+  /**
+   * A call is sent; one of `end`, `fail` and `abandon` follows. False: there are more than `maxRequests` allows. If threads ask for the last
+   * place at the same time, at most one gets it.
+   */
   begin(): boolean {
     this.total++;
-    const before = this.pending++;
-    return (this.#shared?.add(1) ?? before) < this.maxRequests;
+    this.pending++;
+    this.#shared?.add(1);
+    if (this.maxRequests === Number.POSITIVE_INFINITY) return true;
+    return (this.#shared?.exactCalls ?? this.pending) <= this.maxRequests;
   }
 
   /** As if `begin` had not been called. */

@@ -102,7 +102,7 @@ test("statistics of several threads: counts add up, health and latency are weigh
 });
 
 test("threads share the calls of endpoints that are balanced by load or limited, until no configuration has them", () => {
-  const memory = SharedLoads.memoryFor(2);
+  const memory = SharedLoads.memoryFor(2, 3);
   using mine = newEndpoints(undefined, new SharedLoads(memory, 0));
   using theirs = newEndpoints(undefined, new SharedLoads(memory, 1));
   const both = [mine.endpoints, theirs.endpoints];
@@ -132,6 +132,12 @@ test("threads share the calls of endpoints that are balanced by load or limited,
   assert.equal(second.load, 0);
   first.end(true, 0.1);
   assert.equal(second.load, 0, "its last call ends after it");
+  theirs.endpoints.release([second]);
+  // Of three rows, two are in use.
+  assert.deepEqual(
+    ["a", "b"].map((key) => new SharedLoads(memory, 0).claim(key) === undefined),
+    [false, true],
+  );
 });
 
 test("endpoints are found by the uid of their workload, whatever characters it has", () => {

@@ -1,9 +1,18 @@
 import type { PoolUse } from "../pools/pool.ts";
 import type { Pools } from "../pools/pools.ts";
+import { FollowedName } from "../resolve/followed-name.ts";
 import type { KnownName } from "../resolve/resolver.ts";
-import { type PoolTarget, poolKey } from "../settings/pool-target.ts";
-import { type CheckStats, Endpoint, type EvictionNotice, Evictions, type HealthNotice } from "./endpoint.ts";
+import { type FollowedTarget, type PoolTarget, poolKey } from "../settings/pool-target.ts";
+import {
+  type CheckStats,
+  Endpoint,
+  type EvictionNotice,
+  Evictions,
+  type HealthNotice,
+  type Resolved,
+} from "./endpoint.ts";
 import type { CheckedEndpoints, HealthCheck } from "./health-check.ts";
+import { NamedEndpoints, type NamesNotice } from "./named-endpoints.ts";
 import type { RetryBudget } from "./retry-budget.ts";
 import type { SharedLoads } from "./shared-loads.ts";
 
@@ -27,6 +36,8 @@ export interface EndpointStats {
   readonly pool: PoolUse;
   /** Its host name as it was looked up; absent for addresses, and while no connection is opened. */
   readonly name?: KnownName;
+  /** Present if it is an address of a name. */
+  readonly resolved?: Resolved;
   readonly limits: EndpointLimits;
 }
 
@@ -55,10 +66,25 @@ interface Counted {
   users: number;
 }
 
+interface CountedName {
+  readonly names: NamedEndpoints;
+  users: number;
+}
+
+type Naming = Pick<ConstructorParameters<typeof NamedEndpoints>[4], "follow" | "onFound">;
+
+/** What a configuration holds. */
+export type Held = Endpoint | NamedEndpoints;
+
 /** The endpoints of a thread, with a count of their users like pools, so that health and latency survive a reload. */
 export class Endpoints {
   readonly #pools: Pools;
   readonly #known = new Map<string, Counted>();
+  readonly #names = new Map<string, CountedName>();
+  readonly #named = { total: 0 };
+  readonly #naming: Naming;
+  /** What other threads have found, kept for names that are added later. */
+  readonly #learned = new Map<string, NamesNotice>();
   /** Evictions of endpoints that do not exist here yet: a new worker gets them before its configuration. */
   readonly #early = new Evictions();
   /** Results of active health checks, kept for endpoints that are added later. */
@@ -74,22 +100,52 @@ export class Endpoints {
   /**
    * `onEvicted` is called for evictions by this thread, which have to be passed on to the others. `checks` gets the endpoints to probe.
    * `loads`: of all threads that serve the same configuration; without it, this one is alone.
+   * `naming`: by default, names are looked up, and nobody is told.
    */
   constructor(
     pools: Pools,
     onEvicted?: (notice: EvictionNotice) => void,
     checks?: CheckedEndpoints,
     loads?: SharedLoads,
+    naming: Partial<Naming> = {},
   ) {
     this.#loads = loads;
     this.#pools = pools;
+    this.#naming = {
+      follow: (name, onAddresses) => new FollowedName(name, pools.resolver, onAddresses),
+      onFound: () => {},
+      ...naming,
+    };
     this.#onEvicted = onEvicted;
     this.#checks = checks;
   }
 
   /** An endpoint; each call needs a `release`. `owner` distinguishes two workloads at one address. */
   acquire(target: PoolTarget, capacity: number, owner = "", check?: HealthCheck): Endpoint {
-    const key = endpointKey(target, capacity, owner, check?.identity);
+    return this.#acquire(endpointKey(target, capacity, owner, check?.identity), target, capacity, check);
+  }
+
+  /** The endpoints of a name; each call needs a `release`. */
+  acquireName(target: FollowedTarget, weight: number, owner = "", check?: HealthCheck): NamedEndpoints {
+    const key = namedKey(target, weight, owner, check?.identity);
+    let counted = this.#names.get(key);
+    if (counted === undefined) {
+      const names = new NamedEndpoints(key, target, weight, check !== undefined, {
+        ...this.#naming,
+        acquireWhole: () => this.acquire(target, weight, owner, check),
+        acquire: ({ at }) => this.#acquire(`${key} ${at.join()}`, { ...target, at }, weight, check),
+        release: (endpoints) => this.release(endpoints),
+        count: this.#named,
+      });
+      names.learn(this.#learned.get(key)?.addresses ?? []);
+      counted = { names, users: 0 };
+      this.#names.set(key, counted);
+    }
+    counted.users++;
+    return counted.names;
+  }
+
+  #acquire(key: string, target: PoolTarget, capacity: number, check: HealthCheck | undefined): Endpoint {
     let counted = this.#known.get(key);
     if (counted === undefined) {
       const endpoint = new Endpoint(key, this.#pools.acquire(target), capacity, this.#onEvicted);
@@ -124,15 +180,19 @@ export class Endpoints {
     if (load !== undefined) endpoint.shareLoad(load);
   }
 
-  /** Adds a user to an endpoint that has at least one. */
-  retain(endpoint: Endpoint): void {
-    const counted = this.#known.get(endpoint.key);
+  /** Adds a user to what has at least one. */
+  retain(held: Held): void {
+    const counted = held instanceof Endpoint ? this.#known.get(held.key) : this.#names.get(held.key);
     if (counted !== undefined) counted.users++;
   }
 
   /** Removes one user of each. An endpoint without users is removed, and its pool drained. */
-  release(endpoints: readonly Endpoint[]): void {
-    for (const endpoint of endpoints) {
+  release(held: readonly Held[]): void {
+    for (const endpoint of held) {
+      if (!(endpoint instanceof Endpoint)) {
+        this.#releaseName(endpoint);
+        continue;
+      }
       const counted = this.#known.get(endpoint.key);
       if (counted === undefined || --counted.users > 0) continue;
       this.#known.delete(endpoint.key);
@@ -140,6 +200,13 @@ export class Endpoints {
       endpoint.remove();
       this.#pools.release(endpoint.pool);
     }
+  }
+
+  #releaseName(names: NamedEndpoints): void {
+    const counted = this.#names.get(names.key);
+    if (counted === undefined || --counted.users > 0) return;
+    this.#names.delete(names.key);
+    names.close();
   }
 
   /** Another thread has evicted an endpoint. */
@@ -160,8 +227,17 @@ export class Endpoints {
     this.#known.get(notice.key)?.endpoint.setHealth(notice);
   }
 
+  /** Another thread has found the addresses of a name. */
+  learn(notice: NamesNotice): void {
+    if (notice.addresses.length === 0) this.#learned.delete(notice.key);
+    else this.#learned.set(notice.key, notice);
+    this.#names.get(notice.key)?.names.learn(notice.addresses);
+  }
+
   /** Forgets the calls of this thread, and takes over what others know: for rehearsals, whose calls say nothing about endpoints. */
-  restart(evictions: readonly EvictionNotice[], healths: readonly HealthNotice[]): void {
+  restart(evictions: readonly EvictionNotice[], healths: readonly HealthNotice[], names: readonly NamesNotice[]): void {
+    const found = new Map(names.map((notice) => [notice.key, notice.addresses]));
+    for (const [key, counted] of this.#names) counted.names.learn(found.get(key) ?? []);
     for (const { endpoint } of this.#known.values()) endpoint.restart();
     for (const notice of healths) this.setHealth(notice);
     for (const notice of evictions) this.#known.get(notice.key)?.endpoint.evict(notice, performance.now());
@@ -191,6 +267,7 @@ export class Endpoints {
       check: endpoint.check === undefined ? null : { ...endpoint.check },
       pool: endpoint.pool.use,
       ...nameOf(endpoint),
+      ...(endpoint.resolved && { resolved: endpoint.resolved }),
       limits: limitsOf(endpoint),
     }));
   }
@@ -272,10 +349,20 @@ export function endpointKey(target: PoolTarget, capacity: number, owner = "", ch
   return check === "" ? key : `${key} ${check}`;
 }
 
+/** The same for the endpoints of a name. */
+export function namedKey(target: FollowedTarget, weight: number, owner = "", check = ""): string {
+  return `${endpointKey(target, weight, owner, check)} ${JSON.stringify(target.dns ?? {})}`;
+}
+
 /** The endpoints of each workload, by its uid. */
 export function byOwner(stats: Iterable<EndpointStats>): (owner: string) => readonly EndpointStats[] {
   const grouped = Map.groupBy(stats, ({ key }) => key.slice(0, key.indexOf(" ")));
   return (owner) => grouped.get(ownerPart(owner)) ?? [];
+}
+
+/** Whether the endpoint with this key is one of the workload with this uid. */
+export function isOwner(key: string, uid: string): boolean {
+  return key.startsWith(`${ownerPart(uid)} `);
 }
 
 /** Escapes spaces, because a space ends the part in the key. */

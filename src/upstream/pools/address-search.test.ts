@@ -6,7 +6,8 @@ import { closedPort, RawUpstream } from "../../../test/helpers/raw-peer.ts";
 import { unreachable } from "../../../test/helpers/unreachable.ts";
 import { ANYWHERE } from "../../net/testing/egress.ts";
 import type { UpstreamConnection } from "../connections/connection.ts";
-import { type LookupFamily, Resolver } from "../resolve/resolver.ts";
+import type { LookupFamily } from "../discovery/dns.ts";
+import { Resolver } from "../resolve/resolver.ts";
 import { Pool } from "./pool.ts";
 
 /** Closed after each test, even one that fails. */
@@ -30,6 +31,9 @@ function poolTo(
     },
     now: () => performance.now(),
     later: () => {},
+    idly: () => () => {},
+    ttl: () => {},
+    reaches: () => true,
   });
   const settings = { connectTimeout, idleTimeout: 60_000, maxIdle: undefined, keepAliveDelay: 0 };
   const pool = new Pool({ host: "name.test", port }, settings, resolver, { onConnected: () => {} });

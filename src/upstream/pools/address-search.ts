@@ -4,7 +4,7 @@ import { SocketBudget } from "../../net/socket-budget.ts";
 import { ConnectAttempt, type ConnectWaiter } from "../connections/connect-attempt.ts";
 import { describe } from "../connections/connection.ts";
 import type { KnownName, LocateFailure, ResolvedAddress, Resolver } from "../resolve/resolver.ts";
-import type { Address } from "../settings/pool-target.ts";
+import type { Address, HostAddress } from "../settings/pool-target.ts";
 
 const NO_ROOM = "the limit of open files leaves no room for another connection";
 
@@ -25,6 +25,7 @@ export class AddressSearch {
   readonly #resolver: Resolver;
   readonly #connectTimeout: number;
   readonly #budget: SocketBudget;
+  readonly #prefersIpv4: boolean;
   /** Counts searches: each begins with the next address. */
   #rotation = 0;
 
@@ -39,12 +40,20 @@ export class AddressSearch {
     this.#resolver = resolver;
     this.#connectTimeout = connectTimeout;
     this.#budget = budget;
+    const [first] = addresses;
+    this.#prefersIpv4 = resolver.prefersIpv4(first !== undefined && "host" in first ? first.dns?.family : undefined);
   }
 
   /** The latest lookup of the first host name among the addresses; undefined without a host name in use. */
   get knownName(): KnownName | undefined {
-    const named = this.#addresses.find(isNamed);
-    return named !== undefined && "host" in named ? this.#resolver.known(named.host) : undefined;
+    for (const address of this.#addresses)
+      if ("host" in address && isIP(address.host) === 0) return this.#known(address);
+    return undefined;
+  }
+
+  #known({ host, dns, at }: HostAddress): KnownName | undefined {
+    const known = this.#resolver.known(host, dns?.family);
+    return known && at !== undefined ? { ...known, addresses: at } : known;
   }
 
   /** `ended` is called before the waiter, and also after a cancellation. Returns a function that cancels the search. */
@@ -83,7 +92,7 @@ export class AddressSearch {
   #inOrder(addresses: readonly ResolvedAddress[]): readonly ResolvedAddress[] {
     const first = this.#rotation++ % Math.max(1, addresses.length);
     const rotated = [...addresses.slice(first), ...addresses.slice(0, first)];
-    return this.#resolver.prefersIpv4 ? rotated.sort((a, b) => Number(isIpv6(a)) - Number(isIpv6(b))) : rotated;
+    return this.#prefersIpv4 ? rotated.sort((a, b) => Number(isIpv6(a)) - Number(isIpv6(b))) : rotated;
   }
 }
 
@@ -92,7 +101,7 @@ function isIpv6({ address }: ResolvedAddress): boolean {
 }
 
 function isNamed(address: Address): boolean {
-  return "host" in address && isIP(address.host) === 0;
+  return "host" in address && address.at === undefined && isIP(address.host) === 0;
 }
 
 /** Tries the addresses from `index` on. */

@@ -260,7 +260,14 @@ test("connections of all pools together stay within the budget; those that close
 test("requests whose backend's name is being looked up take no place in the budget", async () => {
   await using server = await RawUpstream.listen();
   const budget = new SocketBudget(1);
-  const silent = { lookup: () => {}, now: () => performance.now(), later: () => {} };
+  const silent = {
+    lookup: () => {},
+    now: () => performance.now(),
+    later: () => {},
+    idly: () => () => {},
+    ttl: () => {},
+    reaches: () => true,
+  };
   const observer = { onConnected: () => {} };
   const named = new Pool(
     { host: "a.test", port: 1 },

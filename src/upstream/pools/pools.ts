@@ -38,6 +38,10 @@ export class Pools {
     budget.closeIdle = () => this.#closeIdle();
   }
 
+  get resolver(): Resolver {
+    return this.#resolver;
+  }
+
   /** The pool of a target, until `release` has been called as often. */
   acquire(target: PoolTarget): Pool {
     const key = poolKey(target);

@@ -18,6 +18,9 @@ function resolverOf(names: Readonly<Record<string, readonly string[]>>, rules = 
     },
     now: () => 0,
     later: () => {},
+    idly: () => () => {},
+    ttl: () => {},
+    reaches: () => true,
   };
   const egress = new Egress({ provenance: "operator", lookupRules: rules }, new OwnSockets());
   const resolver = new Resolver("All", egress, undefined, system);

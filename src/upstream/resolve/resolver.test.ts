@@ -1,8 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { ANYWHERE } from "../../net/testing/egress.ts";
+import type { LookupFamily } from "../discovery/dns.ts";
 import { LookupLanes } from "./lookup-lanes.ts";
-import { type LookupFamily, Resolver, type System } from "./resolver.ts";
+import { Resolver, type System } from "./resolver.ts";
 
 type Options = Parameters<System["lookup"]>[1];
 type Done = Parameters<System["lookup"]>[2];
@@ -20,6 +21,9 @@ class Fake {
       lookup: (host, options, done) => void this.asked.push({ host, options, done }),
       now: () => this.now,
       later: (callback) => void this.#later.push(callback),
+      idly: () => () => {},
+      ttl: () => {},
+      reaches: () => true,
     };
     this.resolver = new Resolver(family, ANYWHERE, undefined, system, lanes);
   }

@@ -1,18 +1,19 @@
 import { type LookupAddress, lookup } from "node:dns";
 import { isIP } from "node:net";
 import type { ErrorCode } from "../../base/errors.ts";
+import { hasAddressOf } from "../../base/host-addresses.ts";
 import type { Logger } from "../../base/log.ts";
 import type { IpProtocol } from "../../base/own-sockets.ts";
 import { AddressRefused, type AdmittedAddress, type Egress } from "../../net/egress.ts";
+import type { LookupFamily } from "../discovery/dns.ts";
 import type { Address } from "../settings/pool-target.ts";
 import { LookupLanes } from "./lookup-lanes.ts";
 import { type Lookup, restrictedLookup } from "./lookup-rules.ts";
-
-export type LookupFamily = "All" | "Auto" | "V4Preferred" | "V4Only" | "V6Only";
+import { recordTtl } from "./record-ttl.ts";
 
 /**
  * Milliseconds for which a result is used without a new lookup; after that it is renewed in the background. `getaddrinfo` does not
- * give TTLs, so this is short: failover by DNS usually works with TTLs of 5 to 60 s.
+ * give TTLs, so this is short: failover by DNS usually works with TTLs of 5 to 60 s. Names that are followed have TTLs (followed-name.ts).
  */
 const FRESH_MS = 5000;
 /** Milliseconds after its last use when a name is forgotten: `dynamic` targets could otherwise fill the memory with names. */
@@ -32,6 +33,12 @@ export interface System {
   readonly now: () => number;
   /** Calls back after this many milliseconds. */
   readonly later: (callback: () => void, ms: number) => void;
+  /** The same for work that nobody waits for: it does not keep the process alive. Returns a function that cancels it. */
+  readonly idly: (callback: () => void, ms: number) => () => void;
+  /** Finds how long the records with these addresses of a name may be kept, in milliseconds; undefined: nothing says so. */
+  readonly ttl: (host: string, addresses: readonly string[], callback: (ms: number | undefined) => void) => void;
+  /** Whether this host may reach addresses of IPv4 or IPv6. */
+  readonly reaches: (family: number) => boolean;
 }
 
 /** The system's resolver. */
@@ -39,6 +46,12 @@ export const SYSTEM: System = {
   lookup,
   now: () => performance.now(),
   later: (callback, ms) => void setTimeout(callback, ms),
+  idly(callback, ms) {
+    const timer = setTimeout(callback, ms).unref();
+    return () => clearTimeout(timer);
+  },
+  ttl: recordTtl,
+  reaches: hasAddressOf,
 };
 
 type Callback = (addresses: readonly string[], error: string | undefined) => void;
@@ -65,7 +78,18 @@ export interface KnownName {
   readonly error?: string;
 }
 
+/** The end of a lookup. */
+interface LookedUp {
+  /** Empty: the lookup has failed. */
+  readonly addresses: readonly string[];
+  readonly error: string | undefined;
+  /** Milliseconds until the next lookup is allowed, after a failure. */
+  readonly repeatMs: number;
+}
+
 interface CachedName {
+  readonly host: string;
+  readonly family: LookupFamily;
   addresses: readonly string[];
   /** `performance.now()` ms when they were found. */
   foundAt: number;
@@ -100,9 +124,14 @@ export class Resolver {
     this.#lanes = lanes;
   }
 
-  /** IPv4 addresses are to be tried before those of IPv6. */
-  get prefersIpv4(): boolean {
-    return this.#family !== "All";
+  /** IPv4 addresses are to be tried before those of IPv6. `family`: of the target, in place of that of all names. */
+  prefersIpv4(family = this.#family): boolean {
+    return family !== "All";
+  }
+
+  /** The clock and timers. */
+  get system(): System {
+    return this.#system;
   }
 
   /**
@@ -130,26 +159,53 @@ export class Resolver {
       admit("", [address], undefined);
       return;
     }
-    const { host, port } = address;
-    this.resolve(host, (hosts, error) =>
+    const { host, port, at, dns } = address;
+    const resolved: Callback = (hosts, error) =>
       admit(
         host,
         hosts.map((each) => ({ host: each, port })),
         error,
-      ),
-    );
+      );
+    if (at === undefined) this.resolve(host, resolved, dns?.family);
+    else resolved(at, undefined);
   }
 
   /** Calls back once: at once for addresses and known names, otherwise when the system has responded. */
-  resolve(host: string, callback: Callback): void {
+  resolve(host: string, callback: Callback, family = this.#family): void {
     if (isIP(host) !== 0) {
       callback([host], undefined);
       return;
     }
     const now = this.#system.now();
-    let entry = this.#entries.get(host);
+    const entry = this.#entry(host, family, now);
+    if (now >= entry.renewAt && entry.waiting === undefined) this.#renew(entry);
+    if (entry.addresses.length > 0) callback(entry.addresses, undefined);
+    else if (entry.waiting !== undefined) entry.waiting.push(callback);
+    else callback([], entry.error ?? `no address found for ${host}`);
+  }
+
+  /** Looks a name up now, unless its last lookup has just failed, or takes part in a lookup that is in progress. Calls back once. */
+  lookUp(host: string, callback: (found: LookedUp) => void, family = this.#family): void {
+    const entry = this.#entry(host, family, this.#system.now());
+    const ended = (): void => {
+      const { addresses, error, renewAt } = entry;
+      const until = renewAt - this.#system.now();
+      // Otherwise the lookup was not made, because the slow lane is taken.
+      const repeatMs = until > 0 ? until : REPEAT_MAX_MS;
+      callback({ addresses: error === undefined ? addresses : [], error, repeatMs });
+    };
+    if (entry.waiting !== undefined) entry.waiting.push(ended);
+    else if (entry.error !== undefined && this.#system.now() < entry.renewAt) ended();
+    else this.#renew(entry, [ended]);
+  }
+
+  #entry(host: string, family: LookupFamily, now: number): CachedName {
+    const key = this.#keyOf(host, family);
+    let entry = this.#entries.get(key);
     if (entry === undefined) {
       entry = {
+        host,
+        family,
         addresses: [],
         foundAt: 0,
         error: undefined,
@@ -158,26 +214,29 @@ export class Resolver {
         failures: 0,
         waiting: undefined,
       };
-      this.#entries.set(host, entry);
+      this.#entries.set(key, entry);
     }
     entry.usedAt = now;
-    if (now >= entry.renewAt && entry.waiting === undefined) this.#renew(host, entry);
-    if (entry.addresses.length > 0) callback(entry.addresses, undefined);
-    else if (entry.waiting !== undefined) entry.waiting.push(callback);
-    else callback([], entry.error ?? `no address found for ${host}`);
+    return entry;
+  }
+
+  #keyOf(host: string, family: LookupFamily): string {
+    return family === this.#family ? host : `${host} ${family}`;
   }
 
   /** The name as it is cached, for display; undefined for addresses, and while nothing has asked for it lately. */
-  known(host: string): KnownName | undefined {
-    const entry = this.#entries.get(host);
+  known(host: string, family = this.#family): KnownName | undefined {
+    const entry = this.#entries.get(this.#keyOf(host, family));
     if (entry === undefined) return undefined;
     const { addresses, foundAt, error } = entry;
     const ageMs = addresses.length === 0 ? null : this.#system.now() - foundAt;
     return { addresses, ageMs, ...(error !== undefined && { error }) };
   }
 
-  #renew(host: string, entry: CachedName, waiting: Callback[] = []): void {
-    const known = entry.addresses.length > 0;
+  #renew(entry: CachedName, waiting: Callback[] = []): void {
+    const { host } = entry;
+    // Whoever waits although there are addresses wants new ones.
+    const known = entry.addresses.length > 0 && waiting.length === 0;
     const lane = this.#lanes.enter(host, known);
     entry.waiting = undefined;
     // The known addresses, or the last error, stay in use.
@@ -190,11 +249,11 @@ export class Resolver {
     }
     entry.waiting = waiting;
     if (lane === "busy") {
-      this.#system.later(() => this.#renew(host, entry, waiting), BUSY_MS);
+      this.#system.later(() => this.#renew(entry, waiting), BUSY_MS);
       return;
     }
-    const family = this.#family === "V4Only" ? 4 : this.#family === "V6Only" ? 6 : 0;
-    const order = this.prefersIpv4 ? "ipv4first" : "verbatim";
+    const family = entry.family === "V4Only" ? 4 : entry.family === "V6Only" ? 6 : 0;
+    const order = this.prefersIpv4(entry.family) ? "ipv4first" : "verbatim";
     const start = this.#system.now();
     this.#lookup(host, { all: true, family, order }, (error, found) => {
       const now = this.#system.now();
@@ -225,7 +284,7 @@ export class Resolver {
   }
 
   #forget(now: number): void {
-    for (const [host, entry] of this.#entries)
-      if (now - entry.usedAt > FORGET_MS && entry.waiting === undefined) this.#entries.delete(host);
+    for (const [key, entry] of this.#entries)
+      if (now - entry.usedAt > FORGET_MS && entry.waiting === undefined) this.#entries.delete(key);
   }
 }

@@ -1,11 +1,22 @@
+import { isIP } from "node:net";
 import { tlsIdentity } from "../../tls/tls-client.ts";
 import type { BackendTls } from "../../tls/tls-settings.ts";
+import type { DnsSettings } from "../discovery/dns.ts";
 import type { BackendTcp, HttpVersion } from "./settings.ts";
 
-/** `discovered`: `host` is an IP address of a workload, so `denyNetworks` does not apply to it (net/egress.ts). */
-export type Address =
-  | { readonly host: string; readonly port: number; readonly discovered?: true }
-  | { readonly path: string };
+/** A name or an IP address. */
+export interface HostAddress {
+  readonly host: string;
+  readonly port: number;
+  /** `host` is an IP address of a workload, so `denyNetworks` does not apply to it (net/egress.ts). */
+  readonly discovered?: true;
+  /** Of a name: how it is looked up. */
+  readonly dns?: DnsSettings | undefined;
+  /** Addresses of the name `host`, which are the only ones to connect to; TLS and requests have the name. */
+  readonly at?: readonly string[];
+}
+
+export type Address = HostAddress | { readonly path: string };
 
 /** Limits of what is asked of one endpoint at a time: connections and waiting requests by one worker, requests in progress by all. */
 export interface PoolLimits {
@@ -45,8 +56,22 @@ export type PoolTarget = Address & ConnectionSettings;
  */
 export function poolKey(target: PoolTarget): string {
   const identity = settingsIdentity(target);
-  const name = "discovered" in target ? `discovered:${targetName(target)}` : targetName(target);
+  const name = "discovered" in target ? `discovered:${targetName(target)}` : placeOf(target);
   return identity === "" ? name : `${name} ${identity}`;
+}
+
+function placeOf(target: Address): string {
+  if ("path" in target || (target.at === undefined && target.dns?.family === undefined)) return targetName(target);
+  const { at, host, port, dns } = target;
+  return at === undefined ? `${targetName(target)} ${dns?.family}` : `${at.join()} ${host}:${port}`;
+}
+
+/** A name, each of whose addresses is an endpoint. */
+export type FollowedTarget = HostAddress & ConnectionSettings;
+
+export function isFollowed(target: PoolTarget): target is FollowedTarget {
+  // A proxy resolves the name.
+  return "host" in target && isIP(target.host) === 0 && target.tunnel === undefined && target.dns?.mode !== "first";
 }
 
 /** Distinguishes these settings from others; `` for none. */
@@ -58,7 +83,8 @@ export function settingsIdentity({ tls, tcp, tunnel, version, limits }: Connecti
 /** `host:port`, `[host]:port` for IPv6, or `unix:path`. */
 export function targetName(target: Address): string {
   if ("path" in target) return `unix:${target.path}`;
-  return target.host.includes(":") ? `[${target.host}]:${target.port}` : `${target.host}:${target.port}`;
+  const { at: [host] = [target.host], port } = target;
+  return host?.includes(":") ? `[${host}]:${port}` : `${host}:${port}`;
 }
 
 /**

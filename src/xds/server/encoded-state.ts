@@ -29,19 +29,25 @@ export interface EncodedState {
   readonly mark: Buffer;
   /** The version of the whole state: it identifies its resources and their versions. */
   readonly version: string;
+  /** Keys of the Gateways that it is made of, which have no part in the version. */
+  readonly gateways: readonly string[];
 }
 
 /** Bytes of the digests: two different resources of one name never share a version. */
 const VERSION_BYTES = 12;
 
 /** `before`: the state that this one replaces. */
-export function encodeState(state: GatewayState, before?: EncodedState): EncodedState {
+export function encodeState(
+  state: GatewayState,
+  before?: EncodedState,
+  gateways: readonly string[] = [],
+): EncodedState {
   const mark = Buffer.from(before?.mark ?? Buffer.alloc(VERSION_BYTES));
   const types = {
     [RESOURCE_TYPE]: encodeAll(RESOURCE_TYPE, state.resources, before, encodeResource, mark),
     [ADDRESS_TYPE]: encodeAll(ADDRESS_TYPE, state.addresses, before, encodeAddress, mark),
   };
-  return { types, mark, version: mark.toString("base64url") };
+  return { types, mark, version: mark.toString("base64url"), gateways };
 }
 
 /** Keeps `mark` up to date. Returns the map of `before` if nothing differs, so that unchanged types are compared at no cost. */

@@ -2,8 +2,10 @@ import type { TypeUrl } from "./encoded-state.ts";
 
 /** What the controller knows of one connected proxy. */
 export interface ProxyStatus {
-  /** `<namespace>/<name>` of its Gateway. */
+  /** `<namespace>/<name>` of its Gateway, or `GatewayClass/<name>` of the class whose Gateways share it. */
   readonly gateway: string;
+  /** Of the pod. */
+  readonly namespace: string;
   readonly pod: string;
   /** Address and port of its connection. */
   readonly peer: string;

@@ -34,7 +34,7 @@ const NONE: ReadonlyMap<string, { readonly version: string }> = new Map();
  * replace the state that will be sent next. So a slow proxy costs no memory, and gets the newest state instead of every one.
  */
 export class ProxyStream {
-  readonly #identity: Pick<ProxyStatus, "gateway" | "pod" | "peer">;
+  readonly #identity: Pick<ProxyStatus, "gateway" | "namespace" | "pod" | "peer">;
   readonly #writer: ResponseWriter;
   readonly #metrics: XdsMetrics;
   readonly #onChange: () => void;
@@ -51,8 +51,10 @@ export class ProxyStream {
   #blocked = false;
   #nonces = 0;
   /** The last batch, which may be acknowledged after it was rejected. */
-  #answered: { readonly nonce: string; readonly version: string } | undefined;
+  #answered: { readonly nonce: string; readonly state: Pick<EncodedState, "version" | "gateways"> } | undefined;
   #acknowledged = "";
+  /** Keys of the Gateways in it. */
+  #running: readonly string[] | undefined;
   readonly #acknowledgedTypes = { [RESOURCE_TYPE]: "", [ADDRESS_TYPE]: "" };
   #rejection: Rejection | null = null;
   /** How many different reasons there were for rejecting the last batch. */
@@ -60,7 +62,7 @@ export class ProxyStream {
 
   /** `onChange`: the status has changed. `onWanted`: the proxy needs a newer version of a document. */
   constructor(
-    identity: Pick<ProxyStatus, "gateway" | "pod" | "peer">,
+    identity: Pick<ProxyStatus, "gateway" | "namespace" | "pod" | "peer">,
     writer: ResponseWriter,
     metrics: XdsMetrics,
     onChange: () => void,
@@ -71,6 +73,11 @@ export class ProxyStream {
     this.#metrics = metrics;
     this.#onChange = onChange;
     this.#onWanted = onWanted;
+  }
+
+  /** Keys of the Gateways in the state that the proxy runs; undefined: it has not acknowledged any since it connected. */
+  get gateways(): readonly string[] | undefined {
+    return this.#running;
   }
 
   get pod(): string {
@@ -89,11 +96,15 @@ export class ProxyStream {
     };
   }
 
-  /** The newest state of the proxy's Gateway. */
+  /** The newest state of the proxy's fleet. */
   offer(state: EncodedState): void {
     if (this.#newest?.version !== state.version) this.#since = performance.now();
     this.#newest = state;
+    // A Gateway that adds no resources does not change the version.
+    const others = this.#acknowledged === state.version && this.#running !== state.gateways;
+    if (others) this.#running = state.gateways;
     this.#begin();
+    if (others) this.#onChange();
   }
 
   /** Handles any request of the stream. Returns what is wrong with it; undefined: nothing. */
@@ -160,20 +171,21 @@ export class ProxyStream {
   /** Only the reply to the last response of a batch counts: the proxy applies all of it or nothing. */
   #answer(type: TypeUrl, { responseNonce, errorDetail }: DeltaDiscoveryRequest): void {
     const batch = this.#batch?.nonce === responseNonce ? this.#batch : undefined;
-    const version =
-      batch?.state.version ?? (this.#answered?.nonce === responseNonce ? this.#answered.version : undefined);
+    const state = batch?.state ?? (this.#answered?.nonce === responseNonce ? this.#answered.state : undefined);
     if (errorDetail === undefined) this.#acknowledgedTypes[type] = (this.#batch?.state ?? this.#sent)?.version ?? "";
-    if (version === undefined) return;
+    if (state === undefined) return;
+    const { version, gateways } = state;
     if (batch !== undefined) {
       this.#batch = undefined;
       // Rejected or not, the proxy has received it.
       this.#known = batch.state.types;
-      this.#answered = { nonce: responseNonce, version };
+      this.#answered = { nonce: responseNonce, state: { version, gateways } };
       this.#reasons = 0;
       this.#metrics.pushDurations.observe((performance.now() - batch.since) / 1000);
     }
     if (errorDetail === undefined) {
       this.#acknowledged = version;
+      this.#running = this.#newest?.version === version ? this.#newest.gateways : gateways;
       this.#rejection = null;
       for (const each of TYPES) this.#acknowledgedTypes[each] = version;
     } else {

@@ -3,10 +3,11 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { suite, test } from "node:test";
+import { isDeepStrictEqual } from "node:util";
 import { until } from "../../../test/helpers/until.ts";
 import { GATEWAY, stateOf, TestXdsServer } from "../../../test/helpers/xds.ts";
 import { NODE, XdsPeer } from "../../../test/helpers/xds-peer.ts";
-import { ADDRESS_TYPE, type GatewayState, RESOURCE_TYPE } from "../resources.ts";
+import { ADDRESS_TYPE, fleetOfClass, type GatewayState, RESOURCE_TYPE } from "../resources.ts";
 import { AuthError } from "./authenticator.ts";
 
 interface Shape {
@@ -294,6 +295,29 @@ suite("the stream server", () => {
     await test.server.close();
     assert.match(await peer.end(), /the controller/);
     assert.deepEqual(test.server.proxies, []);
+  });
+
+  test("shared proxies get the state of their class, and say which of its Gateways they run", async () => {
+    const gateways: (readonly string[] | undefined)[] = [];
+    await using test = await TestXdsServer.start({ onProxy: (_proxy, _connected, running) => gateways.push(running) });
+    const shared = fleetOfClass("shared");
+    test.server.publish(shared, shaped({}), ["a/web"]);
+    const metadata = { NAMESPACE: "infra", GATEWAY_CLASS: "shared", POD_NAME: "shared-1" };
+    using peer = new XdsPeer({ address: test.address }, { ...NODE, metadata });
+    peer.answer(await peer.batch());
+    await until(() => isDeepStrictEqual(gateways.at(-1), ["a/web"]), "the first");
+    // Another Gateway without resources changes no version.
+    test.server.publish(shared, shaped({}), ["a/web", "b/web"]);
+    assert.deepEqual(gateways.at(-1), ["a/web", "b/web"]);
+    test.server.publish(shared, shaped({ routes: ["other"] }), ["a/web"]);
+    const batch = await peer.batch();
+    assert.deepEqual(gateways.at(-1), ["a/web", "b/web"], "it has not acknowledged the next state yet");
+    peer.answer(batch);
+    await until(() => isDeepStrictEqual(gateways.at(-1), ["a/web"]), "the next");
+    assert.deepEqual(
+      test.server.proxies.map(({ gateway, namespace }) => [gateway, namespace]),
+      [["GatewayClass/shared", "infra"]],
+    );
   });
 
   test("a proxy that does not identify itself is rejected", async () => {

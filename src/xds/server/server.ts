@@ -1,6 +1,6 @@
 /**
- * The configuration stream, controller's side. In: the state of each Gateway, whenever it changes, and the streams of proxies
- * (Envoy's delta aggregated discovery over gRPC). Out: to each proxy what it lacks of the state of its own Gateway, and to the
+ * The configuration stream, controller's side. In: the state of each fleet, whenever it changes, and the streams of proxies
+ * (Envoy's delta aggregated discovery over gRPC). Out: to each proxy what it lacks of the state of its own fleet, and to the
  * controller what each proxy runs. Every replica of the controller serves.
  */
 import { fromBinary } from "@bufbuild/protobuf";
@@ -12,7 +12,7 @@ import {
   DeltaDiscoveryRequestSchema,
 } from "../../gen/envoy/service/discovery/v3/discovery_pb.ts";
 import type { ExtraMetric } from "../../telemetry/prometheus.ts";
-import { DELTA_METHOD, type GatewayState } from "../resources.ts";
+import { DELTA_METHOD, fleetOfClass, type GatewayState } from "../resources.ts";
 import { AuthError, type Authenticate, type Identity } from "./authenticator.ts";
 import { type EncodedState, encodeState } from "./encoded-state.ts";
 import { XdsMetrics } from "./metrics.ts";
@@ -48,11 +48,14 @@ export interface XdsServerOptions {
   readonly credentials?: ServerCredentials | undefined;
   /** Absent: proxies need no token. */
   readonly authenticate?: Authenticate | undefined;
-  /** The ServiceAccount of the proxies of a Gateway, by the name of the Gateway. */
-  readonly serviceAccountOf: (gateway: string) => string;
+  /** The ServiceAccount of the proxies of a fleet, by its key; undefined: there is no such fleet. */
+  readonly accountOf: (fleet: string) => Pick<Identity, "namespace" | "serviceAccount"> | undefined;
   readonly log: Logger;
-  /** A proxy has connected, or another state was sent, acknowledged or rejected; `connected` is false when it has left. */
-  readonly onProxy?: (proxy: ProxyStatus, connected: boolean) => void;
+  /**
+   * A proxy has connected, or another state was sent, acknowledged or rejected; `connected` is false when it has left. `gateways`: keys of
+   * those in the state that it runs; undefined: it has not acknowledged any since it connected.
+   */
+  readonly onProxy?: (proxy: ProxyStatus, connected: boolean, gateways: readonly string[] | undefined) => void;
   /** A request at a proxy needs a newer version of a document. Any proxy may name any URL, as often as it likes. */
   readonly onDocumentWanted?: (url: string) => void;
   /** Milliseconds between two checks of the token of an open stream. Default: 10 minutes. */
@@ -80,12 +83,12 @@ export class XdsServer {
   readonly #refused = new LogThrottle(REFUSED_LINE_MS);
   readonly #states = new Map<string, EncodedState>();
   readonly #calls = new Set<DeltaStream>();
-  /** Streams by the key of their Gateway. */
+  /** Streams by the key of their fleet. */
   readonly #streams = new Map<string, Set<ProxyStream>>();
   /** Of proxies that ask for a preview, likewise. */
   readonly #previewStreams = new Map<string, Set<ProxyStream>>();
   /** By id, the oldest first. */
-  readonly #previews = new Map<string, { readonly gateway: string; readonly state: EncodedState }>();
+  readonly #previews = new Map<string, { readonly fleet: string; readonly state: EncodedState }>();
 
   constructor(options: XdsServerOptions) {
     this.#options = options;
@@ -119,24 +122,24 @@ export class XdsServer {
   }
 
   /**
-   * Sets the state of a Gateway and sends what has changed to its proxies, without waiting for them. undefined: the Gateway is
-   * gone; its proxies keep what they have. Proxies of a Gateway without a state wait for one.
+   * Sets the state of a fleet, which is made of these Gateways, and sends what has changed to its proxies, without waiting for them. undefined:
+   * its Gateways are gone; the proxies keep what they have. Proxies of a fleet without a state wait for one.
    */
-  publish(gateway: string, state: GatewayState | undefined): void {
+  publish(fleet: string, state: GatewayState | undefined, gateways: readonly string[] = []): void {
     if (state === undefined) {
-      this.#states.delete(gateway);
+      this.#states.delete(fleet);
       return;
     }
-    const encoded = encodeState(state, this.#states.get(gateway));
-    this.#states.set(gateway, encoded);
-    for (const stream of this.#streams.get(gateway) ?? []) stream.offer(encoded);
+    const encoded = encodeState(state, this.#states.get(fleet), gateways);
+    this.#states.set(fleet, encoded);
+    for (const stream of this.#streams.get(fleet) ?? []) stream.offer(encoded);
   }
 
-  /** Keeps a state that a Gateway might have for its proxies, which ask for it by `id`, for two minutes at most. */
-  keepPreview(id: string, gateway: string, state: GatewayState): void {
+  /** Keeps a state that a fleet might have for its proxies, which ask for it by `id`, for two minutes at most. */
+  keepPreview(id: string, fleet: string, state: GatewayState): void {
     const [oldest] = this.#previews.keys();
     if (oldest !== undefined && this.#previews.size >= MAX_PREVIEWS) this.#previews.delete(oldest);
-    const kept = { gateway, state: encodeState(state, this.#states.get(gateway)) };
+    const kept = { fleet, state: encodeState(state, this.#states.get(fleet)) };
     this.#previews.set(id, kept);
     const forget = (): void => {
       if (this.#previews.get(id) === kept) this.#previews.delete(id);
@@ -150,7 +153,7 @@ export class XdsServer {
   }
 
   metrics(): ExtraMetric[] {
-    return this.#metrics.render(new Map([...this.#streams].map(([gateway, streams]) => [gateway, streams.size])));
+    return this.#metrics.render(new Map([...this.#streams].map(([fleet, streams]) => [fleet, streams.size])));
   }
 
   /** Ends all streams gracefully; proxies connect to another replica and resume there. */
@@ -246,24 +249,32 @@ export class XdsServer {
     }
   }
 
-  /** The first request names the Gateway, or a preview of it. Throws Refusal. */
+  /** The first request names the Gateway, or the class whose Gateways share the proxies, or a preview of either. Throws Refusal. */
   #open(
     call: DeltaStream,
     { node }: DeltaDiscoveryRequest,
     identity: Identity | undefined,
   ): { readonly stream: ProxyStream; readonly left: () => void } {
-    const { NAMESPACE: namespace, GATEWAY: name, POD_NAME: pod, PREVIEW: preview } = node?.metadata ?? {};
-    if (typeof namespace !== "string" || typeof name !== "string")
-      throw new Refusal(status.INVALID_ARGUMENT, "the node's metadata must name NAMESPACE and GATEWAY");
-    if (identity !== undefined) this.#authorize(identity, namespace, name);
-    const gateway = `${namespace}/${name}`;
+    const { NAMESPACE, GATEWAY, GATEWAY_CLASS, POD_NAME: pod, PREVIEW: preview } = node?.metadata ?? {};
+    const fleet = fleetIn(NAMESPACE, GATEWAY, GATEWAY_CLASS);
+    if (typeof NAMESPACE !== "string" || fleet === undefined)
+      throw new Refusal(
+        status.INVALID_ARGUMENT,
+        "the node's metadata must name NAMESPACE and GATEWAY, or GATEWAY_CLASS instead of the latter",
+      );
+    if (identity !== undefined) this.#authorize(identity, fleet);
     const peer = call.getPeer();
     // The pod comes from the token as the API server sees it: a proxy must not speak for another pod.
-    const shown = { gateway, pod: identity?.pod ?? (typeof pod === "string" ? pod.slice(0, MAX_POD_NAME) : ""), peer };
-    const state = preview === undefined ? this.#states.get(gateway) : this.#previewOf(gateway, preview);
+    const shown = {
+      gateway: fleet,
+      namespace: identity?.namespace ?? NAMESPACE,
+      pod: identity?.pod ?? (typeof pod === "string" ? pod.slice(0, MAX_POD_NAME) : ""),
+      peer,
+    };
+    const state = preview === undefined ? this.#states.get(fleet) : this.#previewOf(fleet, preview);
     const all = preview === undefined ? this.#streams : this.#previewStreams;
     const report = (connected: boolean): void => {
-      if (preview === undefined) this.#options.onProxy?.(stream.status, connected);
+      if (preview === undefined) this.#options.onProxy?.(stream.status, connected, stream.gateways);
     };
     const writer = { write: (response: Buffer) => call.write(response) };
     const stream: ProxyStream = new ProxyStream(
@@ -274,11 +285,11 @@ export class XdsServer {
       this.#options.onDocumentWanted,
     );
     call.on("drain", () => stream.drained());
-    const streams = all.get(gateway) ?? new Set();
+    const streams = all.get(fleet) ?? new Set();
     const others = shown.pod === "" ? 0 : [...streams].filter((each) => each.pod === shown.pod).length;
     if (others >= MAX_STREAMS_OF_POD)
       throw new Refusal(status.RESOURCE_EXHAUSTED, `pod ${shown.pod} has ${others} streams already`);
-    all.set(gateway, streams.add(stream));
+    all.set(fleet, streams.add(stream));
     if (preview === undefined) this.#options.log.info("proxy connected", shown);
     report(true);
     if (state !== undefined) stream.offer(state);
@@ -286,7 +297,7 @@ export class XdsServer {
       stream,
       left: () => {
         streams.delete(stream);
-        if (streams.size === 0) all.delete(gateway);
+        if (streams.size === 0) all.delete(fleet);
         if (preview === undefined) this.#options.log.info("proxy disconnected", shown);
         report(false);
       },
@@ -294,23 +305,27 @@ export class XdsServer {
   }
 
   /** Throws Refusal. */
-  #previewOf(gateway: string, id: unknown): EncodedState {
+  #previewOf(fleet: string, id: unknown): EncodedState {
     const kept = typeof id === "string" ? this.#previews.get(id) : undefined;
-    if (kept?.gateway !== gateway) throw new Refusal(status.NOT_FOUND, "the preview is not kept any more");
+    if (kept?.fleet !== fleet) throw new Refusal(status.NOT_FOUND, "the preview is not kept any more");
     return kept.state;
   }
 
-  /** A proxy sees the configuration of its own Gateway only. */
-  #authorize({ namespace, serviceAccount }: Identity, gatewayNamespace: string, gateway: string): void {
-    const wanted = this.#options.serviceAccountOf(gateway);
-    if (namespace === gatewayNamespace && serviceAccount === wanted) {
+  /** A proxy sees the configuration of its own fleet only. Throws Refusal. */
+  #authorize({ namespace, serviceAccount }: Identity, fleet: string): void {
+    const wanted = this.#options.accountOf(fleet);
+    if (namespace === wanted?.namespace && serviceAccount === wanted.serviceAccount) {
       this.#metrics.authSuccesses++;
       return;
     }
     this.#metrics.authFailures++;
+    const why =
+      wanted === undefined
+        ? "the Gateways of this class share no proxies"
+        : `its proxies run as ${wanted.namespace}/${wanted.serviceAccount}`;
     throw new Refusal(
       status.PERMISSION_DENIED,
-      `ServiceAccount ${namespace}/${serviceAccount} may not read the configuration of Gateway ${gatewayNamespace}/${gateway}; its proxies run as ${gatewayNamespace}/${wanted}`,
+      `ServiceAccount ${namespace}/${serviceAccount} may not read the configuration of ${fleet}; ${why}`,
     );
   }
 
@@ -326,6 +341,12 @@ export class XdsServer {
     );
     call.emit("error", { code, details: message, metadata: new Metadata() });
   }
+}
+
+/** The key of the fleet that a node's metadata names; undefined: none. */
+function fleetIn(namespace: unknown, gateway: unknown, gatewayClass: unknown): string | undefined {
+  if (typeof gatewayClass === "string") return fleetOfClass(gatewayClass);
+  return typeof gateway === "string" ? `${String(namespace)}/${gateway}` : undefined;
 }
 
 function tokenIn(metadata: Metadata): string | undefined {

@@ -7,7 +7,7 @@ import { invokeProgram } from "../../../src/cli/fixtures/invoke.ts";
 import type { GatewayImpact } from "../../../src/impact/merge.ts";
 import { tracegate } from "../../../src/main/commands.ts";
 import type { ExplainRefusal } from "../../../src/rehearsal/explanation.ts";
-import { TestGateway } from "../../helpers/gateway.ts";
+import { GatewayProcess } from "../../helpers/gateway.ts";
 import { Upstream } from "../trace/support.ts";
 
 const SECRET = "hunter2-secret";
@@ -23,11 +23,11 @@ function config(upstream: Upstream, admin: object, settings: object = {}): objec
 
 suite("the impact of a change on the requests of a gateway", () => {
   let upstream: Upstream;
-  let gateway: TestGateway;
+  let gateway: GatewayProcess;
 
   before(async () => {
     upstream = await Upstream.start();
-    gateway = await TestGateway.start(config(upstream, {}));
+    gateway = await GatewayProcess.start(config(upstream, {}));
     for (const [path, key] of [
       ["/cart", ""],
       ["/admin/a", SECRET],
@@ -148,7 +148,7 @@ suite("the impact of a change on the requests of a gateway", () => {
   });
 
   test("a gateway that takes no samples says so", async (t) => {
-    const other = await TestGateway.start(config(upstream, {}, { recorder: { samples: 0 } }));
+    const other = await GatewayProcess.start(config(upstream, {}, { recorder: { samples: 0 } }));
     t.after(() => other.stop());
     const response = await fetch(`${other.url("admin")}/impact`, { method: "POST", body: "binds: []" });
     assert.equal(response.status, 400);

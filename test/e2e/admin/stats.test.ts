@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { after, before, suite, test } from "node:test";
-import { TestGateway } from "../../helpers/gateway.ts";
+import { GatewayProcess } from "../../helpers/gateway.ts";
 import { LocalGateway } from "../../helpers/local-gateway.ts";
 import { call, closedPort, rawClient, Upstream } from "../trace/support.ts";
 
@@ -48,11 +48,11 @@ const METRICS: Readonly<Record<string, readonly string[]>> = {
 
 suite("metrics of a gateway with two workers", () => {
   let upstream: Upstream;
-  let gateway: TestGateway;
+  let gateway: GatewayProcess;
 
   before(async () => {
     upstream = await Upstream.start();
-    gateway = await TestGateway.start({
+    gateway = await GatewayProcess.start({
       config: { workerThreads: 2, metrics: { remove: ["retries"] } },
       binds: [
         {
@@ -211,7 +211,7 @@ test("readiness: 500 with what is pending until the gateway is ready, then 200; 
   const url = `http://127.0.0.1:${port}/healthz/ready`;
   // So many routes that the start takes a moment.
   const routes = Array.from({ length: 1000 }, (_, index) => ({ matches: [{ path: { exact: `/${index}` } }] }));
-  await using gateway = await TestGateway.launch({
+  await using gateway = await GatewayProcess.launch({
     config: { readinessAddr: `127.0.0.1:${port}` },
     binds: [{ port: 0, listeners: [{ protocol: "HTTP", routes }] }],
   });

@@ -7,7 +7,7 @@ import { pathToFileURL } from "node:url";
 import { appRoot } from "../../../src/base/app-root.ts";
 import { testBackend } from "../../helpers/backend.ts";
 import { freePort } from "../../helpers/free-ports.ts";
-import { TestGateway } from "../../helpers/gateway.ts";
+import { GatewayProcess, TestGateway } from "../../helpers/gateway.ts";
 import { inChromium, shows, until } from "../../helpers/web-view.ts";
 
 const KILLABLE = pathToFileURL(`${appRoot}test/helpers/killable.ts`).href;
@@ -27,14 +27,14 @@ function configuration(prefixes: readonly string[], admin = "127.0.0.1:0"): obje
   return { config: { adminAddr: admin }, binds: [{ port: 0, listeners: [{ name: "web", routes }] }] };
 }
 
-async function send(gateway: TestGateway, path: string, id = "some"): Promise<void> {
+async function send(gateway: Pick<TestGateway, "port">, path: string, id = "some"): Promise<void> {
   const answer = await fetch(`http://127.0.0.1:${gateway.port()}${path}`, { headers: { "x-request-id": id } });
   await answer.text();
 }
 
 test("a reload, a rejected one and a killed worker: open pages say so, and go on", async (t) => {
   const env = { NODE_OPTIONS: `${process.env.NODE_OPTIONS ?? ""} --import ${KILLABLE}` };
-  await using gateway = await TestGateway.start(configuration(["/shop"]), { env });
+  await using gateway = await GatewayProcess.start(configuration(["/shop"]), { env });
   await send(gateway, "/shop/before", "before");
   const overview = await open(t, `${gateway.url("admin")}/ui/#/`);
   const requests = await open(t, `${gateway.url("admin")}/ui/#/requests`);

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { ConfigStatus } from "../../../src/admin/plane/config-status.ts";
-import { TestGateway } from "../../helpers/gateway.ts";
+import { GatewayProcess } from "../../helpers/gateway.ts";
 
 const SECRET = "hunter2-secret";
 
@@ -17,17 +17,17 @@ function config(maxRefused: string | undefined, policies: object, name = "all"):
 
 const DENY = { authorization: { rules: [{ deny: "true" }] } };
 
-async function status(gateway: TestGateway): Promise<ConfigStatus> {
+async function status(gateway: GatewayProcess): Promise<ConfigStatus> {
   return (await (await fetch(`${gateway.url("admin")}/config/status`)).json()) as ConfigStatus;
 }
 
-async function get(gateway: TestGateway, path: string): Promise<string> {
+async function get(gateway: GatewayProcess, path: string): Promise<string> {
   const response = await fetch(`http://127.0.0.1:${gateway.port()}${path}`, { headers: { "x-api-key": SECRET } });
   return `${response.status} ${await response.text()}`;
 }
 
 test("a change that would refuse too many of the sampled requests does not take effect; it may raise its own limit", async () => {
-  await using gateway = await TestGateway.start(config("25%", {}));
+  await using gateway = await GatewayProcess.start(config("25%", {}));
   for (const path of ["/cart", "/admin/a", `/admin/b?api_key=${SECRET}`])
     assert.equal(await get(gateway, path), "200 all");
 
@@ -56,7 +56,7 @@ test("a change that would refuse too many of the sampled requests does not take 
 });
 
 test("a rejected change takes effect once most of the requests are others", async () => {
-  await using gateway = await TestGateway.start(config("30%", {}));
+  await using gateway = await GatewayProcess.start(config("30%", {}));
   for (const path of ["/admin/a", "/cart"]) await get(gateway, path);
   assert.equal(await gateway.reconfigure(config("30%", DENY, "later")), "rejected");
   for (let i = 0; i < 4; i++) await get(gateway, "/cart");
@@ -70,7 +70,7 @@ test("a rejected change takes effect once most of the requests are others", asyn
 });
 
 test("a limit is a percentage, and needs samples", async () => {
-  await using gateway = await TestGateway.start(config("1%", {}));
+  await using gateway = await GatewayProcess.start(config("1%", {}));
   const wrong = async (reload: object, recorder: object = {}): Promise<string> => {
     assert.equal(await gateway.reconfigure({ ...config("1%", {}), config: { reload, recorder } }), "rejected");
     return (await status(gateway)).lastError?.message ?? "";

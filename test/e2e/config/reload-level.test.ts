@@ -25,9 +25,9 @@ import { exportJWK, generateKeyPair } from "jose";
 import { stringify } from "yaml";
 import { noOpenssl, TestCa } from "../../helpers/certificates.ts";
 import { freePort, freePorts } from "../../helpers/free-ports.ts";
-import { TestGateway } from "../../helpers/gateway.ts";
+import { GatewayProcess, type RunningGateway, TestGateway } from "../../helpers/gateway.ts";
 
-const PATIENCE_MS = 30_000;
+const PATIENCE_MS = 60_000;
 const notLinux = process.platform !== "linux" && "needs prlimit";
 
 interface Status {
@@ -40,11 +40,11 @@ interface Status {
   readonly lastError: { readonly message: string } | null;
 }
 
-async function status(gateway: TestGateway): Promise<Status> {
+async function status(gateway: RunningGateway): Promise<Status> {
   return (await fetch(`${gateway.url("admin")}/config/status`)).json() as Promise<Status>;
 }
 
-async function synchronizedMetric(gateway: TestGateway): Promise<string | undefined> {
+async function synchronizedMetric(gateway: RunningGateway): Promise<string | undefined> {
   const text = await (await fetch(`${gateway.url("stats")}/metrics`)).text();
   return /^tracegate_config_synchronized (\d)$/m.exec(text)?.[1];
 }
@@ -60,11 +60,11 @@ async function eventually<T>(what: string, ask: () => Promise<T>, wanted: (value
   }
 }
 
-async function get(gateway: TestGateway): Promise<string> {
+async function get(gateway: RunningGateway): Promise<string> {
   return (await fetch(`http://127.0.0.1:${gateway.port("bind/0")}/`)).text();
 }
 
-function serves(gateway: TestGateway, body: string): Promise<unknown> {
+function serves(gateway: RunningGateway, body: string): Promise<unknown> {
   return eventually(
     `the answer ${body}`,
     () => get(gateway),
@@ -110,7 +110,7 @@ function replace(file: string, text: string): void {
   renameSync(`${file}.next`, file);
 }
 
-/** A file that stops its reader until the test lets it go: the configuration that names it has been read by then. */
+/** A file that stops its reader, a process, until the test lets it go: the configuration that names it has been read by then. */
 class Gate implements AsyncDisposable {
   readonly #folder = mkdtempSync(join(tmpdir(), "tracegate-gate-"));
   readonly file = join(this.#folder, "gate");
@@ -146,7 +146,7 @@ class Gate implements AsyncDisposable {
 suite("the file on disk takes effect in the end", () => {
   test("a write during the start, after the file was read", async () => {
     await using gate = new Gate();
-    await using gateway = await TestGateway.launch(answering("first", { routes: [naming(gate.file)] }));
+    await using gateway = await GatewayProcess.launch(answering("first", { routes: [naming(gate.file)] }));
     await gate.reached();
     replace(gateway.file, answering("written during the start"));
     await gate.release();
@@ -157,7 +157,7 @@ suite("the file on disk takes effect in the end", () => {
 
   test("a write during a reload, after the file was read", async () => {
     await using gate = new Gate();
-    await using gateway = await TestGateway.start(answering("first"));
+    await using gateway = await GatewayProcess.start(answering("first"));
     replace(gateway.file, answering("second", { routes: [naming(gate.file)] }));
     await gate.reached();
     replace(gateway.file, answering("written during the reload"));
@@ -168,7 +168,7 @@ suite("the file on disk takes effect in the end", () => {
 
   test("a ConfigMap that is swapped during a reload", async () => {
     await using gate = new Gate();
-    await using gateway = await TestGateway.start(answering("first"));
+    await using gateway = await GatewayProcess.start(answering("first"));
     const version = (name: string, text: string): void => {
       mkdirSync(join(gateway.folder, name));
       writeFileSync(join(gateway.folder, name, "gateway.yaml"), text);
@@ -206,7 +206,7 @@ suite("the file on disk takes effect in the end", () => {
     using ca = new TestCa();
     const [old, renewed] = [ca.issue("old.test"), ca.issue("new.test")];
     await using gate = new Gate();
-    await using gateway = await TestGateway.start(answering("plain"));
+    await using gateway = await GatewayProcess.start(answering("plain"));
     const [cert, key] = [join(gateway.folder, "tls.crt"), join(gateway.folder, "tls.key")];
     const install = ({ certFile, keyFile }: typeof old): void => {
       copyFileSync(keyFile, key);
@@ -239,7 +239,7 @@ suite("the file on disk takes effect in the end", () => {
 });
 
 suite("a configuration rejected for a reason outside of its files is retried without another write", () => {
-  const refused = (gateway: TestGateway): Promise<Status> =>
+  const refused = (gateway: RunningGateway): Promise<Status> =>
     eventually(
       "the rejection",
       () => status(gateway),
@@ -306,7 +306,7 @@ suite("a configuration rejected for a reason outside of its files is retried wit
   });
 
   test("no file descriptors are left, then some are free", { skip: notLinux }, async () => {
-    await using gateway = await TestGateway.start(answering("first"));
+    await using gateway = await GatewayProcess.start(answering("first"));
     const pid = String(gateway.process.pid);
     const used = new Set(readdirSync(`/proc/${pid}/fd`).map(Number));
     let limit = 0;
@@ -395,7 +395,7 @@ suite("/config/status", () => {
 
 suite("SIGHUP", () => {
   test("reads an unchanged file again, also one that was rejected", async () => {
-    await using gateway = await TestGateway.start(answering("first"));
+    await using gateway = await GatewayProcess.start(answering("first"));
     gateway.process.kill("SIGHUP");
     await eventually(
       "the reload",

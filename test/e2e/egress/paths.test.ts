@@ -139,6 +139,7 @@ const FIELDS = {
   connect: { nowhere: "CONNECT is routed to a target, or stays inside the process" },
   udp: OF_CLIENTS,
   handshakeTimeout: OF_CLIENTS,
+  ipAccess: NO_CALL,
   networkAuthorization: NO_CALL,
   origins: { nowhere: "they are names of objects and fields" },
 } satisfies Record<Exclude<keyof Frontend, keyof ConnectionLimits>, Config | Nowhere>;

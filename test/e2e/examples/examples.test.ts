@@ -49,8 +49,8 @@ const echo = await startEcho(0);
 after(() => echo.close());
 
 const names = readdirSync(FOLDER, { recursive: true, encoding: "utf8" }).filter(
-  // test/e2e/config/several-files.test.ts runs the folder conf.d.
-  (each) => each.endsWith(".yaml") && !/^(?:cases|conf\.d)\//.test(each),
+  // test/e2e/config/several-files.test.ts runs the folder conf.d, test/e2e/kubernetes/examples.test.ts the folder kubernetes.
+  (each) => each.endsWith(".yaml") && !/^(?:cases|conf\.d|kubernetes)\//.test(each),
 );
 const texts = new Map(names.sort().map((name) => [name, readFileSync(`${FOLDER}/${name}`, "utf8")]));
 const environments = [...texts.values()].flatMap((text) => [...text.matchAll(ENV)]);

@@ -8,7 +8,7 @@ import { LocalGateway } from "../../helpers/local-gateway.ts";
 import { NodeClient } from "./support.ts";
 
 /** Milliseconds for an attack that the gateway has to end; it takes a fraction of them. */
-const PATIENCE_MS = 20_000;
+const PATIENCE_MS = 60_000;
 /** Milliseconds of an attack that the gateway serves like other clients. */
 const SERVED_MS = 100;
 

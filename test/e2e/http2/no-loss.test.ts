@@ -3,7 +3,7 @@ import { after, before, suite, test } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
 import { BusyBackend } from "../../helpers/busy-backend.ts";
 import { type Identity, noOpenssl, TestCa } from "../../helpers/certificates.ts";
-import { TestGateway } from "../../helpers/gateway.ts";
+import { GatewayProcess } from "../../helpers/gateway.ts";
 import { H2Client } from "../../helpers/h2-client.ts";
 import { LateLink } from "../../helpers/late-link.ts";
 import { LocalGateway } from "../../helpers/local-gateway.ts";
@@ -46,7 +46,7 @@ suite("HTTP/2 under load", () => {
   const settings = { config: { workerThreads: 2 } };
 
   test("a shutdown loses no request", async () => {
-    await using gateway = await TestGateway.start({
+    await using gateway = await GatewayProcess.start({
       ...settings,
       binds: [{ port: 0, listeners: [{ routes: routes() }] }],
     });
@@ -102,7 +102,7 @@ suite("HTTP/2 under load", () => {
         ],
       });
       const [first, second] = [ca.issue("a.example"), ca.issue("a.example")];
-      await using gateway = await TestGateway.start(config(first, "one"));
+      await using gateway = await GatewayProcess.start(config(first, "one"));
       const tally = newTally();
       const port = gateway.port();
       const options = { ca: ca.cert, servername: "a.example", ALPNProtocols: ["h2"] };

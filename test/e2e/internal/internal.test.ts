@@ -4,7 +4,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, suite, test } from "node:test";
-import { TestGateway } from "../../helpers/gateway.ts";
+import { GatewayProcess } from "../../helpers/gateway.ts";
 import { logged } from "../tls/support.ts";
 import { call, traceOf } from "../trace/support.ts";
 
@@ -19,7 +19,7 @@ const route = (path: string, internal: string, policies: object = {}): object =>
 const TAKE_OVER = `tracegate-${process.getuid?.() ?? 0}`;
 
 suite("internal backends", { concurrency: 1 }, () => {
-  let gateway: TestGateway;
+  let gateway: GatewayProcess;
   let temp: string;
   const port = (): number => gateway.port();
 
@@ -40,7 +40,7 @@ suite("internal backends", { concurrency: 1 }, () => {
     const listeners = [{ routes }];
     const backends = [{ name: "own", internal: "/config/status" }];
     // Only the trace below needs the admin server.
-    gateway = await TestGateway.start(
+    gateway = await GatewayProcess.start(
       { config: { workerThreads: 2 }, binds: [{ port: 0, listeners }], backends },
       { env: { TMPDIR: temp } },
     );
@@ -125,7 +125,7 @@ test("a gateway without internal backends creates no socket until a reload adds 
     binds: [{ port: 0, listeners: [{ routes: [{ name: "r", backends: [backend] }] }] }],
   });
   try {
-    await using gateway = await TestGateway.start(serving({ host: "127.0.0.1:1" }), { env: { TMPDIR: temp } });
+    await using gateway = await GatewayProcess.start(serving({ host: "127.0.0.1:1" }), { env: { TMPDIR: temp } });
     // Besides the folder for take-overs.
     const folders = () => readdirSync(temp).filter((name) => name !== TAKE_OVER);
     assert.deepEqual(folders(), []);

@@ -11,7 +11,7 @@ import { Controller } from "../../../src/controller/controller.ts";
 import { componentFilter } from "../../../src/controller/log-levels.ts";
 import { unguarded } from "../../../src/net/testing/egress.ts";
 import { freePort } from "../../helpers/free-ports.ts";
-import { TestGateway } from "../../helpers/gateway.ts";
+import { GatewayProcess } from "../../helpers/gateway.ts";
 import { Refused } from "../../helpers/kube/store.ts";
 import { ofGateway, testCluster } from "../../helpers/kube/tgctl.ts";
 import { ownAddress } from "../../helpers/own-address.ts";
@@ -82,7 +82,7 @@ async function cluster(t: TestContext) {
     own: unguarded(),
   });
   t.after(() => controller.close());
-  const gateway = await TestGateway.launch(
+  const gateway = await GatewayProcess.launch(
     {},
     {
       env: {
@@ -193,6 +193,6 @@ test("changed objects of a cluster", async (t) => {
   });
 });
 
-async function statusOf(gateway: TestGateway): Promise<unknown> {
+async function statusOf(gateway: GatewayProcess): Promise<unknown> {
   return (await fetch(`${gateway.url("admin")}/config/status`)).json();
 }

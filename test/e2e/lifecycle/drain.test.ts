@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import { connect } from "node:net";
 import { after, before, suite, test } from "node:test";
-import { type LogLine, proxyTo, TestGateway } from "../../helpers/gateway.ts";
+import { GatewayProcess, type LogLine, proxyTo } from "../../helpers/gateway.ts";
 import { admin, call, rawClient, Upstream } from "../trace/support.ts";
 
 suite("shutdown", () => {
@@ -14,9 +14,12 @@ suite("shutdown", () => {
   after(() => upstream.close());
 
   for (const [name, begin] of [
-    ["SIGTERM", async (gateway: TestGateway) => gateway.process.kill("SIGTERM")],
-    ["SIGINT", async (gateway: TestGateway) => gateway.process.kill("SIGINT")],
-    ["POST /quitquitquit", async (gateway: TestGateway) => assert.equal(await admin(gateway).quit(), "shutdown now\n")],
+    ["SIGTERM", async (gateway: GatewayProcess) => gateway.process.kill("SIGTERM")],
+    ["SIGINT", async (gateway: GatewayProcess) => gateway.process.kill("SIGINT")],
+    [
+      "POST /quitquitquit",
+      async (gateway: GatewayProcess) => assert.equal(await admin(gateway).quit(), "shutdown now\n"),
+    ],
   ] as const)
     test(`${name}: the request in progress is served, idle and new connections are closed, exit code 0`, async () => {
       await using gateway = await start();
@@ -118,17 +121,17 @@ suite("shutdown", () => {
     assert.equal(await gateway.exited(), 0);
   });
 
-  function start(config: object = {}): Promise<TestGateway> {
-    return TestGateway.start({ ...proxyTo(upstream.address), config: { workerThreads: 2, ...config } });
+  function start(config: object = {}): Promise<GatewayProcess> {
+    return GatewayProcess.start({ ...proxyTo(upstream.address), config: { workerThreads: 2, ...config } });
   }
 });
 
-async function readiness(gateway: TestGateway): Promise<[number, string]> {
+async function readiness(gateway: GatewayProcess): Promise<[number, string]> {
   const response = await fetch(`${gateway.url("readiness")}/healthz/ready`);
   return [response.status, await response.text()];
 }
 
-function logged(gateway: TestGateway, path: string): LogLine | undefined {
+function logged(gateway: GatewayProcess, path: string): LogLine | undefined {
   return gateway.lines.find((line) => line["http.path"] === path);
 }
 

@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { test } from "node:test";
-import { TestGateway } from "../../helpers/gateway.ts";
+import { GatewayProcess } from "../../helpers/gateway.ts";
 
 test("the access log goes to a file in the format of Apache, which SIGUSR2 opens again; all else stays on standard output", async (t) => {
   const folder = mkdtempSync(join(tmpdir(), "tracegate-access-"));
@@ -16,7 +16,7 @@ test("the access log goes to a file in the format of Apache, which SIGUSR2 opens
   const logging = { format: "combined", output: { file } };
   const env = { LOG_FORMAT: "combined" };
   // Its lines are text here, so the helper does not read them.
-  await using gateway = await TestGateway.launch({ config: { logging }, binds }, { env });
+  await using gateway = await GatewayProcess.launch({ config: { logging }, binds }, { env });
   let printed = "";
   gateway.process.stdout?.on("data", (part: string) => {
     printed += part;

@@ -3,7 +3,7 @@ import { Agent, request } from "node:http";
 import { after, before, suite, test } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
 import { BusyBackend } from "../../helpers/busy-backend.ts";
-import { proxyTo, TestGateway } from "../../helpers/gateway.ts";
+import { GatewayProcess, proxyTo } from "../../helpers/gateway.ts";
 import { admin } from "../trace/support.ts";
 
 /** Clients that send one request after the other on a connection that they keep. */
@@ -32,12 +32,12 @@ suite("a shutdown under load, with the default settings", () => {
   after(() => backend[Symbol.dispose]());
 
   for (const [name, rounds, begin] of [
-    ["SIGTERM", 2, async (gateway: TestGateway) => void gateway.process.kill("SIGTERM")],
-    ["POST /quitquitquit", 1, async (gateway: TestGateway) => void (await admin(gateway).quit())],
+    ["SIGTERM", 2, async (gateway: GatewayProcess) => void gateway.process.kill("SIGTERM")],
+    ["POST /quitquitquit", 1, async (gateway: GatewayProcess) => void (await admin(gateway).quit())],
   ] as const)
     for (let round = 1; round <= rounds; round++)
       test(`${name} loses no request, round ${round}`, async () => {
-        await using gateway = await TestGateway.start({ ...proxyTo(backend.address), config: { workerThreads: 2 } });
+        await using gateway = await GatewayProcess.start({ ...proxyTo(backend.address), config: { workerThreads: 2 } });
         const port = gateway.port();
         const tally: Tally = { answered: 0, refused: 0, lost: [] };
         const clients: Promise<void>[] = [];

@@ -10,7 +10,7 @@ import { TRACEGATE } from "../../helpers/programs.ts";
 import { RawPeer, statusOf } from "../../helpers/raw-peer.ts";
 import { until } from "../../helpers/until.ts";
 
-const PATIENCE_MS = 30_000;
+const PATIENCE_MS = 60_000;
 const CONFIG = `
 config: { adminAddr: "off", statsAddr: "off", readinessAddr: "off", workerThreads: 1 }
 binds: [{ port: 0, listeners: [{ routes: [{ policies: { buffer: { request: { maxBytes: 8 } }, directResponse: { status: 200 } } }] }] }]

@@ -11,7 +11,7 @@ import { after, before, suite, test } from "node:test";
 import { setTimeout as pause } from "node:timers/promises";
 import { TRACEGATE } from "../../helpers/programs.ts";
 
-const PATIENCE_MS = 30_000;
+const PATIENCE_MS = 60_000;
 const CONFIG = `
 config: { workerThreads: 1 }
 binds: [{ port: 0, listeners: [{ routes: [{ policies: { directResponse: { status: 200, body: hello } } }] }] }]

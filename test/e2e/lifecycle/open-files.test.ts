@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { connect as connectHttp2 } from "node:http2";
 import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 import { test } from "node:test";
-import { proxyTo, TestGateway } from "../../helpers/gateway.ts";
+import { GatewayProcess, proxyTo } from "../../helpers/gateway.ts";
 import { UdpPeer } from "../../helpers/udp-peer.ts";
 import { call, Upstream } from "../trace/support.ts";
 
@@ -17,7 +17,7 @@ test("clients that use up their connections leave readiness, metrics and backend
     for (const client of clients) client.destroy();
     await upstream.close();
   });
-  await using gateway = await TestGateway.start(proxyTo(upstream.address), { openFiles: OPEN_FILES });
+  await using gateway = await GatewayProcess.start(proxyTo(upstream.address), { openFiles: OPEN_FILES });
   const early = gateway.lines.find(({ message }) => /may have 300 open files/.test(String(message)));
   assert.equal(early?.level, "warn", "the gateway says at its start that the limit is too small");
   assert.match(String(early?.message), /LimitNOFILE.*--ulimit/);
@@ -60,7 +60,7 @@ test("requests that use up the open files leave readiness and metrics reachable,
   const { port } = silent.address() as AddressInfo;
   const policies = { http: { version: "HTTP/1.1" } };
   const routes = [{ backends: [{ host: `127.0.0.1:${port}`, policies }] }];
-  await using gateway = await TestGateway.start(
+  await using gateway = await GatewayProcess.start(
     { binds: [{ port: 0, listeners: [{ protocol: "HTTP", routes }] }] },
     { openFiles: OPEN_FILES },
   );
@@ -95,7 +95,7 @@ test("requests that use up the open files leave readiness and metrics reachable,
 test("clients of UDP that use up the open files leave readiness reachable, and their datagrams are dropped", async (t) => {
   await using backend = await UdpPeer.open((text) => text);
   const listeners = [{ protocol: "UDP", tcpRoutes: [{ backends: [{ host: backend.address }] }] }];
-  await using gateway = await TestGateway.start({ binds: [{ port: 0, listeners }] }, { openFiles: OPEN_FILES });
+  await using gateway = await GatewayProcess.start({ binds: [{ port: 0, listeners }] }, { openFiles: OPEN_FILES });
   const clients: UdpPeer[] = [];
   t.after(() => Promise.all(clients.map((client) => client[Symbol.asyncDispose]())));
   for (let i = 0; i < OPEN_FILES; i++) {

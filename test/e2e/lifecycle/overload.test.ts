@@ -3,7 +3,7 @@ import { connect, createServer, type Socket } from "node:net";
 import { test } from "node:test";
 import { pathToFileURL } from "node:url";
 import { appRoot } from "../../../src/base/app-root.ts";
-import { proxyTo, TestGateway } from "../../helpers/gateway.ts";
+import { GatewayProcess, proxyTo } from "../../helpers/gateway.ts";
 import { RawPeer, RawUpstream, reply, statusOf, valuesOf } from "../../helpers/raw-peer.ts";
 import { until } from "../../helpers/until.ts";
 
@@ -44,7 +44,7 @@ test("a worker survives a load on a hanging backend that would exhaust its heap 
   const clients: Client[] = [];
   try {
     // With `overload: { heapShare: 0 }` the worker dies of these clients.
-    await using gateway = await TestGateway.start(proxyTo(`127.0.0.1:${port}`), { env: SMALL_HEAP });
+    await using gateway = await GatewayProcess.start(proxyTo(`127.0.0.1:${port}`), { env: SMALL_HEAP });
     const overloaded = (): boolean => gateway.lines.some(({ message }) => /heap .* almost full/.test(String(message)));
     for (let i = 0; i < CLIENTS; i++) {
       clients.push(open(gateway.port(), LARGE));
@@ -88,7 +88,7 @@ test("while the event loop is late, a share of the requests is turned away; othe
   const settings = { workerThreads: 1, overload: { maxEventLoopLag: "100ms" } };
   const helper = pathToFileURL(`${appRoot}test/helpers/blocked-worker.ts`).href;
   const config = { ...proxyTo(`127.0.0.1:${upstream.port}`), config: settings };
-  await using gateway = await TestGateway.start(config, { env: { NODE_OPTIONS: `--import ${helper}` } });
+  await using gateway = await GatewayProcess.start(config, { env: { NODE_OPTIONS: `--import ${helper}` } });
   const ask = async (path: string) => {
     const client = await RawPeer.connect(gateway.port());
     client.send(`GET ${path} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n`);

@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { after, before, suite, test } from "node:test";
-import { proxyTo, TestGateway } from "../../helpers/gateway.ts";
+import { GatewayProcess, proxyTo } from "../../helpers/gateway.ts";
 import { TRACEGATE } from "../../helpers/programs.ts";
 import { call, Upstream } from "../trace/support.ts";
 
@@ -20,11 +20,11 @@ async function tracegate(...args: string[]): Promise<{ code: unknown; stdout: st
 
 suite("start", () => {
   let upstream: Upstream;
-  let gateway: TestGateway;
+  let gateway: GatewayProcess;
 
   before(async () => {
     upstream = await Upstream.start();
-    gateway = await TestGateway.start(proxyTo(upstream.address));
+    gateway = await GatewayProcess.start(proxyTo(upstream.address));
   });
   after(async () => {
     await gateway.stop();
@@ -32,7 +32,7 @@ suite("start", () => {
   });
 
   const failure = async (config: object | string): Promise<string> => {
-    await using other = await TestGateway.launch(config);
+    await using other = await GatewayProcess.launch(config);
     const [code] = await once(other.process, "close");
     assert.equal(code, 1);
     assert.equal(other.ready, false);
@@ -86,7 +86,7 @@ suite("start", () => {
       const file = join(folder, "preload.cjs");
       await writeFile(file, preload);
       const env = { NODE_OPTIONS: `--require=${file}` };
-      await using other = await TestGateway.start(proxyTo(upstream.address), { env });
+      await using other = await GatewayProcess.start(proxyTo(upstream.address), { env });
       assert.equal(other.lines[0]?.message, "signalled");
       assert.equal((await call(other.port(), {})).status, 200);
     } finally {
@@ -95,7 +95,7 @@ suite("start", () => {
   });
 
   test("a reload with a port in use is rejected; the old configuration stays in effect", async () => {
-    await using other = await TestGateway.start(proxyTo(upstream.address));
+    await using other = await GatewayProcess.start(proxyTo(upstream.address));
     const bind = { port: gateway.port(), listeners: [{ protocol: "HTTP", routes: [] }] };
     assert.equal(await other.reconfigure({ binds: [bind] }), "rejected");
     assert.equal((await call(other.port(), {})).status, 200);
@@ -107,7 +107,7 @@ suite("start", () => {
 
   test("in Kubernetes the snapshots of a trace name the replica", async () => {
     const env = { POD_NAME: "gw-1", NAMESPACE: "edge", GATEWAY: "public" };
-    await using pod = await TestGateway.start(proxyTo(upstream.address), { env });
+    await using pod = await GatewayProcess.start(proxyTo(upstream.address), { env });
     const answer = fetch(`${pod.url("admin")}/debug/trace`, { method: "POST" });
     const stream = await answer;
     await call(pod.port(), {});

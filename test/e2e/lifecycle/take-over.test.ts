@@ -10,7 +10,7 @@ import { test } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
 import { stringify } from "yaml";
 import { freePorts } from "../../helpers/free-ports.ts";
-import { TestGateway } from "../../helpers/gateway.ts";
+import { GatewayProcess } from "../../helpers/gateway.ts";
 import { takeOver } from "../../helpers/take-over.ts";
 
 /** Status and body, or the error. */
@@ -77,7 +77,7 @@ test("another process takes over under load: no request fails, and the first one
     ],
   });
   const left = await socketOfKilledProcess(join(runtime, "tracegate"));
-  await using gateway = await TestGateway.start(config("first"), { env: { XDG_RUNTIME_DIR: runtime } });
+  await using gateway = await GatewayProcess.start(config("first"), { env: { XDG_RUNTIME_DIR: runtime } });
   const own = join(runtime, "tracegate", `${gateway.process.pid}.sock`);
   await gateway.until(() => statSync(own, { throwIfNoEntry: false }) !== undefined, "the socket for take-overs");
   assert.deepEqual([statSync(own).mode & 0o777, statSync(join(own, "..")).mode & 0o777], [0o600, 0o700]);

@@ -4,7 +4,7 @@ import { request } from "node:http";
 import { join } from "node:path";
 import { test } from "node:test";
 import { freePorts } from "../../helpers/free-ports.ts";
-import { TestGateway } from "../../helpers/gateway.ts";
+import { GatewayProcess, refusedStart, TestGateway } from "../../helpers/gateway.ts";
 
 const says = (body: string): object => ({ routes: [{ policies: { directResponse: { status: 200, body } } }] });
 
@@ -89,7 +89,7 @@ test("a Unix socket: permissions, clients without an address, a stale file, and 
     config: { workerThreads: 2 },
     binds: [{ address: `unix:${join(folder, "app.sock")}`, socketMode: "0660", listeners: [listener] }],
   });
-  await using first = await TestGateway.start({ binds: [{ port: 0, listeners: [says("")] }] });
+  await using first = await GatewayProcess.start({ binds: [{ port: 0, listeners: [says("")] }] });
   const socketPath = join(first.folder, "app.sock");
   assert.equal(await first.reconfigure(config(first.folder)), "applied");
   assert.equal(statSync(socketPath).mode & 0o777, 0o660);
@@ -99,16 +99,13 @@ test("a Unix socket: permissions, clients without an address, a stale file, and 
   assert.deepEqual(statuses, ["403", "403", "403", "503"]);
   await first.until(() => first.lines.some((line) => line["src.addr"] === "unix"), "the log of a client");
 
-  await using second = await TestGateway.launch(config(first.folder));
-  assert.equal(await second.exited(), 1);
-  assert.match(second.stderr, /another process listens there/);
+  assert.match(await refusedStart(config(first.folder)), /another process listens there/);
   // Killed: the file stays, and the next gateway replaces it.
   first.process.kill("SIGKILL");
   await first.exited();
   assert.ok(existsSync(socketPath));
   await using third = await TestGateway.start(config(first.folder));
   assert.equal((await get({ socketPath })).slice(0, 3), "503");
-  third.process.kill("SIGTERM");
-  assert.equal(await third.exited(), 0);
+  await third.drain();
   assert.ok(!existsSync(socketPath));
 });

@@ -8,7 +8,7 @@ import { before, test } from "node:test";
 import { parse } from "yaml";
 import { appRoot } from "../../../src/base/app-root.ts";
 import { METRICS } from "../../../src/telemetry/metric-table.ts";
-import { TestGateway } from "../../helpers/gateway.ts";
+import { GatewayProcess } from "../../helpers/gateway.ts";
 import { closedPort } from "../../helpers/raw-peer.ts";
 
 const FOLDER = `${appRoot}install/observability/`;
@@ -68,7 +68,7 @@ before(async () => {
   const health = { eviction: { duration: "1s" }, active: { http: { path: "/" }, interval: "100ms" } };
   const routes = [{ backends: [{ host, policies: { health } }] }];
   const tls = { cert: `${CERTS}server.pem`, key: `${CERTS}server.key` };
-  const gateway = await TestGateway.start({
+  const gateway = await GatewayProcess.start({
     frontendPolicies: { tracing: { host: `127.0.0.1:${await closedPort()}`, randomSampling: true } },
     binds: [{ port: 0, listeners: [{ protocol: "HTTPS", tls, routes }] }],
   });

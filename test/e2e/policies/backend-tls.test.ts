@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { createServer as createTlsServer, TLSSocket } from "node:tls";
 import { DAMAGED_RECORD, noOpenssl, TestCa } from "../../helpers/certificates.ts";
-import { TestGateway } from "../../helpers/gateway.ts";
+import { GatewayProcess, refusedStart, TestGateway } from "../../helpers/gateway.ts";
 import { LocalGateway } from "../../helpers/local-gateway.ts";
 import { RawPeer, RawUpstream } from "../../helpers/raw-peer.ts";
 
@@ -90,7 +90,7 @@ test("a certificate for another name, or of an untrusted CA, is 503 with the rea
 test("without root, the CAs of the system are trusted", { skip: noOpenssl }, async () => {
   const identity = ca.issue("localhost");
   const port = await backend({ cert: identity.cert, key: identity.key });
-  await using gateway = await TestGateway.start(routesTo(`localhost:${port}`, {}), {
+  await using gateway = await GatewayProcess.start(routesTo(`localhost:${port}`, {}), {
     env: { SSL_CERT_FILE: ca.certFile, NODE_EXTRA_CA_CERTS: "" },
   });
   assert.equal((await ask(gateway)).status, 200);
@@ -274,7 +274,7 @@ test("TCP routes connect to their backends with TLS, of the route's policies or 
 });
 
 test("a file that is not a certificate is rejected when the configuration loads", async () => {
-  const gateway = await TestGateway.launch({
+  const error = await refusedStart({
     binds: [
       {
         port: 0,
@@ -292,7 +292,5 @@ test("a file that is not a certificate is rejected when the configuration loads"
       },
     ],
   });
-  assert.notEqual(await gateway.exited(), 0);
-  assert.match(gateway.stderr, /backendTLS\.root: cannot be used/);
-  await gateway.stop();
+  assert.match(error, /backendTLS\.root: cannot be used/);
 });

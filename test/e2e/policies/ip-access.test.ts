@@ -3,17 +3,22 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
+import { CLIENT_HELLO } from "../../helpers/client-hello.ts";
 import { TestGateway } from "../../helpers/gateway.ts";
 import { LocalGateway } from "../../helpers/local-gateway.ts";
-import { RawPeer, statusOf } from "../../helpers/raw-peer.ts";
+import { RawPeer, RawUpstream, statusOf } from "../../helpers/raw-peer.ts";
+import { UdpPeer } from "../../helpers/udp-peer.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "ip-access-"));
 const file = join(folder, "denied.txt");
 const LIST = ["# from a feed", "203.0.113.0/24", "", "2001:db8:bad::/48  # a network"];
+/** A list for the ports below. */
+const homes = join(folder, "homes.txt");
 let gateway: TestGateway;
 
 before(async () => {
   writeFileSync(file, LIST.join("\n"));
+  writeFileSync(homes, "192.0.2.0/24\n203.0.113.0/24");
   const at = (pathPrefix: string, ipAccess: object) => ({
     matches: [{ path: { pathPrefix } }],
     policies: { ipAccess, directResponse: { status: 200 } },
@@ -135,4 +140,112 @@ test("a file is followed, and a mistake in it leaves the former list", async () 
     /ipAccess\.deny\[0\].*line 3: "198\.51\.100\.256" is not an IP address/s,
   );
   assert.deepEqual([await statusFor("198.51.100.1"), await statusFor("192.0.2.1")], [403, 200]);
+});
+
+/** Clients by what their PROXY header says. */
+const DENIED = "203.0.113.1";
+const FOREIGN = "198.51.100.1";
+const HOME = "192.0.2.1";
+
+/** A port whose listener has lists of its own, which is behind a load balancer. */
+function portOf(protocol: "TCP" | "TLS" | "HTTP", listener: object): Promise<LocalGateway> {
+  const ipAccess = { allow: [{ file: homes }] };
+  return LocalGateway.start({
+    frontendPolicies: { proxyProtocol: { version: "v1", mode: "strict" }, ipAccess: { deny: ["203.0.113.0/24"] } },
+    binds: [{ port: 0, listeners: [{ protocol, policies: { ipAccess }, ...listener }] }],
+  });
+}
+
+async function arrive(gateway: LocalGateway, address: string, bytes: Buffer): Promise<RawPeer> {
+  const client = await RawPeer.connect(gateway.port());
+  client.send(Buffer.concat([Buffer.from(`PROXY TCP4 ${address} 127.0.0.1 4000 80\r\n`), bytes]));
+  return client;
+}
+
+for (const protocol of ["TCP", "TLS"] as const)
+  test(`${protocol}: connections are closed by the address, of the port's lists before anything else is read`, async () => {
+    await using upstream = await RawUpstream.listen(async (peer) => peer.send("welcome"));
+    await using local = await portOf(protocol, { tcpRoutes: [{ backends: [{ host: `127.0.0.1:${upstream.port}` }] }] });
+    // The name in the ClientHello says which listener it is for.
+    const first = protocol === "TLS" ? CLIENT_HELLO : Buffer.from("hello");
+    const rejected = async (address: string, bytes: Buffer, why: RegExp): Promise<void> => {
+      const before = local.lines.length;
+      const client = await arrive(local, address, bytes);
+      await client.closed();
+      assert.equal(client.received, "");
+      const [line, ...others] = local.lines.slice(before);
+      assert.equal(others.length, 0);
+      assert.match(String(line?.error), why);
+      assert.equal(line?.reason, "Authorization");
+    };
+    await rejected(
+      DENIED,
+      Buffer.of(),
+      /203\.0\.113\.1 is in deny \(203\.0\.113\.0\/24\), at frontendPolicies\.ipAccess:?/,
+    );
+    await rejected(
+      FOREIGN,
+      first,
+      /198\.51\.100\.1 is not in allow, at binds\[0\]\.listeners\[0\]\.policies\.ipAccess/,
+    );
+    const admitted = await arrive(local, HOME, first);
+    assert.equal(await admitted.take("welcome"), "welcome");
+    assert.equal(upstream.connections.length, 1);
+    const events = await local.trace(async () => (await arrive(local, DENIED, Buffer.of())).closed());
+    assert.deepEqual(
+      events.map(({ type }) => type),
+      ["requestStarted", "requestSnapshot", "requestFinished"],
+    );
+    const counted = /^tracegate_downstream_denied_connections_total\{.*policy="ipAccess"\} (\d+)$/m.exec(
+      local.metricsText(),
+    );
+    assert.equal(counted?.[1], "3");
+    for (const peer of [admitted, ...upstream.connections]) peer.socket.destroy();
+  });
+
+test("HTTP: the port's lists close connections, and those of the listener answer requests", async () => {
+  await using local = await portOf("HTTP", { routes: [{ policies: { directResponse: { status: 200 } } }] });
+  const closed = await arrive(local, DENIED, Buffer.of());
+  await closed.closed();
+  assert.equal(closed.received, "");
+  for (const [address, status] of [
+    [FOREIGN, 403],
+    [HOME, 200],
+  ] as const) {
+    const client = await arrive(local, address, Buffer.from("GET / HTTP/1.1\r\nHost: a\r\n\r\n"));
+    assert.equal(statusOf(await client.message()), status);
+    client.socket.destroy();
+  }
+});
+
+test("datagrams of clients that may not connect are dropped", async () => {
+  await using echo = await UdpPeer.open((text) => text);
+  const config = (ofPort: object, ofListener: object) => ({
+    frontendPolicies: ofPort,
+    binds: [
+      {
+        port: 0,
+        listeners: [
+          { protocol: "UDP", policies: ofListener, tcpRoutes: [{ backends: [{ host: `127.0.0.1:${echo.port}` }] }] },
+        ],
+      },
+    ],
+  });
+  const ipAccess = { deny: ["127.0.0.0/8"] };
+  await using local = await LocalGateway.start(config({ ipAccess }, {}));
+  const dropped = (count: number) =>
+    local.until(
+      () => new RegExp(`reason="authorization"} ${count}$`, "m").test(local.metricsText()),
+      `${count} dropped`,
+    );
+  await using client = await UdpPeer.open();
+  client.send("one", local.port());
+  await dropped(1);
+  await local.reconfigure(config({}, { ipAccess }));
+  client.send("two", local.port());
+  await dropped(2);
+  await local.reconfigure(config({}, { ipAccess: { allow: ["127.0.0.0/8"] } }));
+  client.send("three", local.port());
+  assert.equal((await client.next()).text, "three");
+  assert.match(String(local.lines.find(({ message }) => message === "rejected")?.error), /127\.0\.0\.1 is in deny/);
 });

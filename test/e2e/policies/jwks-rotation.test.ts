@@ -18,7 +18,7 @@ import { WORKER_MODULE } from "../../helpers/programs.ts";
 const run = promisify(execFile);
 
 const ISSUER = "https://issuer.example";
-const PATIENCE_MS = 30_000;
+const PATIENCE_MS = 60_000;
 
 /** An issuer whose key set may change, or be unavailable (undefined). */
 class Issuer implements AsyncDisposable {
@@ -219,11 +219,12 @@ for (const [published, problem] of [
   });
 
 test("a token with a new key triggers a new fetch of the set soon; a flood of unknown keys, once per cooldown for all workers", async () => {
+  const cooldown = 500;
   const [first, second] = await Promise.all([makeKey("k1"), makeKey("k2")]);
   await using issuer = new Issuer();
   issuer.publish(first);
   await using gateway = new QuickGateway();
-  await gateway.start(configOf(await issuer.listen()), { refresh: 3_600_000, retry: 3_600_000, cooldown: 500 });
+  await gateway.start(configOf(await issuer.listen()), { refresh: 3_600_000, retry: 3_600_000, cooldown });
   assert.equal(issuer.asked, 1);
   issuer.publish(first, second);
   assert.equal(await gateway.status(second.token), 401);
@@ -231,8 +232,10 @@ test("a token with a new key triggers a new fetch of the set soon; a flood of un
   assert.equal(await gateway.status(second.token), 200);
   assert.equal(issuer.asked, 2);
   const strangers = await Promise.all(Array.from({ length: 40 }, (_, i) => makeKey(`stranger${i}`)));
+  const begin = performance.now();
   assert.deepEqual(new Set(await Promise.all(strangers.map(({ token }) => gateway.status(token)))), new Set([401]));
-  assert.ok(issuer.asked <= 3);
+  const cooldowns = Math.ceil((performance.now() - begin) / cooldown);
+  assert.ok(issuer.asked <= 2 + cooldowns, `${issuer.asked} fetches in ${cooldowns} cooldowns`);
 });
 
 test("a provider without its documents: 503 for requests that need it, and a reload with one is accepted", async () => {

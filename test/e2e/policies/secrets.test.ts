@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { generateKeyPairSync } from "node:crypto";
 import { test } from "node:test";
-import { TestGateway } from "../../helpers/gateway.ts";
+import { GatewayProcess } from "../../helpers/gateway.ts";
 import { RawUpstream, reply } from "../../helpers/raw-peer.ts";
 import { call, traceOf } from "../trace/support.ts";
 
@@ -100,7 +100,7 @@ function routes(host: string): object[] {
 
 test("dumps, traces and logs contain no secrets of clients, backends or the configuration", async () => {
   await using upstream = await RawUpstream.answering(() => reply("", [`set-cookie: ${secret()}`]));
-  await using gateway = await TestGateway.start(
+  await using gateway = await GatewayProcess.start(
     {
       config: { sensitiveHeaders: ["x-mine"] },
       frontendPolicies: {

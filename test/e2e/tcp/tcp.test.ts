@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { suite, test } from "node:test";
-import { TestGateway } from "../../helpers/gateway.ts";
+import { refusedStart, TestGateway } from "../../helpers/gateway.ts";
 import { LocalGateway } from "../../helpers/local-gateway.ts";
 import { RawPeer, RawUpstream } from "../../helpers/raw-peer.ts";
 import { logged, metric } from "../tls/support.ts";
@@ -119,7 +119,7 @@ suite("TCP listeners", () => {
       },
     ];
     const config = bind({ backends: [{ service: { name: "ns/db.local", port: 5432 } }] });
-    assert.equal(await gateway.reconfigure({ ...config, services, workloads }), "applied", gateway.stderr);
+    assert.equal(await gateway.reconfigure({ ...config, services, workloads }), "applied");
     const second = await RawPeer.connect(gateway.port());
     await second.take("service");
   });
@@ -216,20 +216,19 @@ suite("TCP listeners", () => {
     await using gateway = await TestGateway.start(config);
     const client = await RawPeer.connect(gateway.port());
     const backend = await upstream.connection();
-    gateway.process.kill("SIGTERM");
+    const drained = gateway.drain();
     await refused(gateway.port());
     client.send("still here");
     await backend.take("still here");
     client.end();
     backend.end();
-    assert.equal(await gateway.exited(), 0);
+    await drained;
 
     const limits = { connectionTerminationDeadline: "100ms" };
     await using impatient = await TestGateway.start({ ...config, config: limits });
     const cut = await RawPeer.connect(impatient.port());
     await upstream.connection(1);
-    impatient.process.kill("SIGTERM");
-    assert.equal(await impatient.exited(), 0);
+    await impatient.drain();
     await cut.closed();
     const reason = "the gateway shut down before the connection was done";
     assert.ok(impatient.lines.some((line) => line.error === reason));
@@ -238,9 +237,7 @@ suite("TCP listeners", () => {
   test("a configuration with two TCP listeners on one port is rejected", async () => {
     const listener = { protocol: "TCP", tcpRoutes: [] };
     const listeners = [listener, { ...listener, hostname: "a.example" }];
-    await using gateway = await TestGateway.launch({ binds: [{ port: 0, listeners }] });
-    assert.equal(await gateway.exited(), 1);
-    assert.match(gateway.stderr, /binds\[0\]: port 0 has 2 TCP listeners/);
+    assert.match(await refusedStart({ binds: [{ port: 0, listeners }] }), /binds\[0\]: port 0 has 2 TCP listeners/);
   });
 });
 

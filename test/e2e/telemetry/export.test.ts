@@ -91,8 +91,7 @@ test("a drain waits for the last spans", async () => {
   ready = true;
   // Entries that the worker still collects are exported too.
   await get(gateway, "/");
-  gateway.process.kill("SIGTERM");
-  await gateway.exited();
+  await gateway.drain();
   assert.equal(collector.entries.length, 12);
 });
 

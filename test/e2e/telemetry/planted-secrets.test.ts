@@ -18,7 +18,7 @@ import { LoginFlow } from "../../../src/policies/oidc/flow.ts";
 import { DEPS } from "../../../src/policies/testing/context.ts";
 import type { RecordAnswer } from "../../../src/recorder/records.ts";
 import type { EXPORT_METHODS } from "../../../src/telemetry/otlp/messages.ts";
-import { TestGateway } from "../../helpers/gateway.ts";
+import { GatewayProcess } from "../../helpers/gateway.ts";
 import { H2Client } from "../../helpers/h2-client.ts";
 import { TestCollector } from "../../helpers/otlp/collector.ts";
 import { RawPeer, statusOf } from "../../helpers/raw-peer.ts";
@@ -146,7 +146,7 @@ async function overHttp2(
 
 /** What has been seen of the requests, and where more of it can be read. */
 interface Seen {
-  readonly gateway: TestGateway;
+  readonly gateway: GatewayProcess;
   readonly collector: TestCollector;
   /** Of `/debug/trace` and of `/debug/follow`, as events of the server. */
   readonly traces: readonly string[];
@@ -375,7 +375,7 @@ function config(backendPort: number, collectorPort: number, jwks: string, refusi
 }
 
 /** Opens `/debug/<stream>`, and returns the promise of all that it sends. */
-async function open(gateway: TestGateway, path: string): Promise<() => Promise<string>> {
+async function open(gateway: GatewayProcess, path: string): Promise<() => Promise<string>> {
   const response = await fetch(`${gateway.url("admin")}${path}`);
   const text = response.text();
   return () => text;
@@ -403,7 +403,7 @@ suite("planted secrets", () => {
       .setIssuer("me")
       .setExpirationTime("1h")
       .sign(privateKey);
-    await using gateway = await TestGateway.start(config(backend.port, collector.port, jwks), {
+    await using gateway = await GatewayProcess.start(config(backend.port, collector.port, jwks), {
       env: { OIDC_COOKIE_SECRET: OIDC_KEY.toString("hex") },
     });
     const ways = Object.entries(WAYS);

@@ -5,7 +5,7 @@ import { exportJWK, generateKeyPair } from "jose";
 import type { Fields } from "../../../src/base/fields.ts";
 import { invoke } from "../../../src/cli/fixtures/invoke.ts";
 import { traceFileText } from "../../../src/report/trace-file.ts";
-import { TestGateway } from "../../helpers/gateway.ts";
+import { GatewayProcess } from "../../helpers/gateway.ts";
 import { TestCollector } from "../../helpers/otlp/collector.ts";
 import { call, traceOf, Upstream } from "../trace/support.ts";
 
@@ -107,7 +107,7 @@ test("no output shows a secret of a request, of a backend or of the configuratio
   const { publicKey } = await generateKeyPair("ES256");
   const set = JSON.stringify({ keys: [{ ...(await exportJWK(publicKey)), kid: "1" }] });
   keys.on("/jwks", (_request, response) => response.end(set));
-  await using gateway = await TestGateway.start(config(`http://${keys.address}/jwks?token=${MARKER}-jwks`));
+  await using gateway = await GatewayProcess.start(config(`http://${keys.address}/jwks?token=${MARKER}-jwks`));
   const trace = await traceOf(gateway, () => call(gateway.port(), { path: PATH, headers: HEADERS }));
   assert.equal(received, `${MARKER}-backend`, "the request really had the secrets");
   await gateway.until(() => gateway.lines.some((line) => String(line["http.path"]).startsWith("/in")), "the log line");

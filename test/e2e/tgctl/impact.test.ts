@@ -5,13 +5,13 @@ import { join } from "node:path";
 import { after, before, suite, test } from "node:test";
 import { invoke, type Outcome } from "../../../src/cli/fixtures/invoke.ts";
 import type { GatewayImpact } from "../../../src/impact/merge.ts";
-import { TestGateway } from "../../helpers/gateway.ts";
+import { GatewayProcess } from "../../helpers/gateway.ts";
 import { Upstream } from "../trace/support.ts";
 
 suite("tgctl impact", () => {
   let folder: string;
   let upstream: Upstream;
-  let gateway: TestGateway;
+  let gateway: GatewayProcess;
 
   const config = (admin: object, backend = upstream.address): object => {
     const backends = [{ host: backend }];
@@ -30,7 +30,7 @@ suite("tgctl impact", () => {
   before(async () => {
     folder = await mkdtemp(join(tmpdir(), "tracegate-impact-"));
     upstream = await Upstream.start();
-    gateway = await TestGateway.start(config({}));
+    gateway = await GatewayProcess.start(config({}));
     for (const path of ["/cart", "/cart", "/admin/users"]) await fetch(`http://127.0.0.1:${gateway.port()}${path}`);
   });
   after(async () => {
@@ -59,7 +59,7 @@ suite("tgctl impact", () => {
   });
 
   test("says what refused until now, and where the file in effect has it; examples are different ones", async () => {
-    await using denying = await TestGateway.start(config({ authorization: { rules: [{ deny: "true" }] } }));
+    await using denying = await GatewayProcess.start(config({ authorization: { rules: [{ deny: "true" }] } }));
     for (const path of ["/admin/a", "/admin/a", "/admin/b"])
       await fetch(`http://127.0.0.1:${denying.port()}${path}`).then((response) => response.text());
     const file = join(folder, "new.yaml");

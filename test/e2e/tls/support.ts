@@ -1,6 +1,6 @@
 import { once } from "node:events";
 import { type ConnectionOptions, connect, type TLSSocket } from "node:tls";
-import type { TestGateway } from "../../helpers/gateway.ts";
+import type { RunningGateway } from "../../helpers/gateway.ts";
 import type { LocalGateway } from "../../helpers/local-gateway.ts";
 import { type RawMessage, RawPeer } from "../../helpers/raw-peer.ts";
 
@@ -30,7 +30,7 @@ export const NO_RESPONSE = /; ended: (?:end|reset); received: $/;
 
 /** Waits for a log line with all of these fields. */
 export async function logged(
-  gateway: Pick<TestGateway, "lines" | "until">,
+  gateway: Pick<RunningGateway, "lines" | "until">,
   fields: Readonly<Record<string, unknown>>,
 ): Promise<void> {
   const fits = (line: Readonly<Record<string, unknown>>): boolean =>
@@ -39,7 +39,11 @@ export async function logged(
 }
 
 /** The value of the first matching sample in the gateway's metrics; 0 if no sample matches. */
-export async function metric(gateway: TestGateway | LocalGateway, name: string, ...labels: string[]): Promise<number> {
+export async function metric(
+  gateway: RunningGateway | LocalGateway,
+  name: string,
+  ...labels: string[]
+): Promise<number> {
   const line = (await gateway.metricsText())
     .split("\n")
     .find((each) => each.startsWith(`tracegate_${name}{`) && labels.every((label) => each.includes(label)));

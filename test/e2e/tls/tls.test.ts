@@ -4,6 +4,7 @@ import type { AddressInfo } from "node:net";
 import { after, before, suite, test } from "node:test";
 import { createServer } from "node:tls";
 import { type Identity, noOpenssl, TestCa } from "../../helpers/certificates.ts";
+import { CLIENT_HELLO } from "../../helpers/client-hello.ts";
 import { LocalGateway } from "../../helpers/local-gateway.ts";
 import { RawPeer, RawUpstream } from "../../helpers/raw-peer.ts";
 import { EchoServer } from "../tcp/echo-server.ts";
@@ -146,9 +147,3 @@ suite("TLS listeners", { skip: noOpenssl }, () => {
     ended.socket.destroy();
   });
 });
-
-/** A ClientHello that names `a.example`. */
-const CLIENT_HELLO = Buffer.from(
-  `16030100410100003d0303${"00".repeat(32)}0000021301010000120000000e000c000009612e6578616d706c65`,
-  "hex",
-);

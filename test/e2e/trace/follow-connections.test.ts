@@ -67,8 +67,7 @@ test("a shutdown ends the stream after the requests that it waits for, and those
     await call(gateway.port(), { path: "/before" });
     const client = await rawClient(gateway.port(), "GET /hangs HTTP/1.1\r\nHost: a.test\r\n\r\n");
     await hung;
-    gateway.process.kill("SIGTERM");
-    await once(client, "close");
+    await Promise.all([gateway.drain(), once(client, "close")]);
   });
   const requests = [...byRequest(events).values()];
   assert.equal(requests.length, 2);

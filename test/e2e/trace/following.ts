@@ -1,6 +1,6 @@
 import type { FollowRequest } from "../../../src/admin/client/client.ts";
 import type { TraceEvent, TraceMessage } from "../../../src/trace/events.ts";
-import type { TestGateway } from "../../helpers/gateway.ts";
+import type { RunningGateway } from "../../helpers/gateway.ts";
 import { admin } from "./support.ts";
 
 /** An event of a followed request, or a notice about the stream. */
@@ -27,7 +27,11 @@ export const noticesOf = (events: readonly Followed[]): Followed["message"][] =>
   events.filter(({ request }) => request === null).map(({ message }) => message);
 
 /** Follows, does `act` once the gateway has begun, and returns the events of the whole stream. */
-export async function followed(gateway: TestGateway, request: FollowRequest, act: () => unknown): Promise<Followed[]> {
+export async function followed(
+  gateway: RunningGateway,
+  request: FollowRequest,
+  act: () => unknown,
+): Promise<Followed[]> {
   const stream = admin(gateway).follow({ ...request, signal: AbortSignal.timeout(60_000) });
   await stream.opened;
   const acted = Promise.resolve(act());

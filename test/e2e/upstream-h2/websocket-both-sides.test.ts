@@ -10,7 +10,7 @@ import { until } from "../../helpers/until.ts";
 import { NodeClient } from "../http2/support.ts";
 import { gatewayTo, H2Server } from "./support.ts";
 
-const PATIENCE_MS = 10_000;
+const PATIENCE_MS = 60_000;
 const ABNORMAL = 1006;
 const NO_ERROR = 0;
 const CANCEL = 8;

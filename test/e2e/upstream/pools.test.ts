@@ -87,6 +87,33 @@ test("endpoints in a file: a change is picked up, and while the file is wrong, t
   assert.equal(await problem(), "");
 });
 
+test("endpoints with the locality of the gateway get the requests, others while they take none", async (t) => {
+  await using near = await answering("near");
+  await using far = await answering("far");
+  const folder = mkdtempSync(join(tmpdir(), "tracegate-locality-"));
+  t.after(() => rmSync(folder, { recursive: true }));
+  const file = join(folder, "servers.json");
+  const [eu, us] = [{ region: "eu" }, { region: "us" }];
+  writeFileSync(file, JSON.stringify([at(far.port, { locality: us }), at(near.port, { locality: eu })]));
+  const health = { eviction: { consecutiveFailures: 1, duration: NEVER } };
+  await using gateway = await TestGateway.start({
+    config: { locality: { ...eu, zone: "eu-1" } },
+    ...routed({ name: "app", endpoints: { file }, policies: { health } }),
+  });
+  const ask = async (): Promise<string> => (await RawPeer.ask(gateway.port(), GET)).body;
+  for (let i = 0; i < 10; i++) assert.equal(await ask(), "near");
+  const [pool] = (await new AdminClient(gateway.url("admin")).backends({})).backends.shown;
+  assert.deepEqual(
+    pool?.endpoints.shown.map(({ requests, behind }) => [requests, behind]),
+    [
+      [10, undefined],
+      [0, "its region is us, that of the gateway eu"],
+    ],
+  );
+  await near[Symbol.asyncDispose]();
+  assert.equal(await ask(), "far");
+});
+
 test("a reload changes the endpoints of a named pool under the routes that use it, and callouts use it too", async () => {
   await using old = await answering("old");
   await using renewed = await answering("new");

@@ -4,7 +4,7 @@ import type { AddressInfo } from "node:net";
 import { after, before, suite, test } from "node:test";
 import type { ConfigStatus } from "../../../src/admin/plane/config-status.ts";
 import { freePort } from "../../helpers/free-ports.ts";
-import { TestGateway } from "../../helpers/gateway.ts";
+import { GatewayProcess } from "../../helpers/gateway.ts";
 import { ownAddress } from "../../helpers/own-address.ts";
 import { until } from "../../helpers/until.ts";
 import { GATEWAY, stateOf, TestXdsServer } from "../../helpers/xds.ts";
@@ -28,9 +28,9 @@ function config(port: number, ...names: string[]): object {
   return { binds: [{ port, listeners: [{ protocol: "HTTP", routes: names.map(route) }] }] };
 }
 
-function proxyOf(server: TestXdsServer, more: Readonly<Record<string, string>> = {}): Promise<TestGateway> {
+function proxyOf(server: TestXdsServer, more: Readonly<Record<string, string>> = {}): Promise<GatewayProcess> {
   const env = { ...more, XDS_ADDRESS: server.address, NAMESPACE: "ns", GATEWAY: "gw", POD_NAME: "gw-1" };
-  return TestGateway.launch({}, { env });
+  return GatewayProcess.launch({}, { env });
 }
 
 suite("a proxy of a controller", () => {
@@ -149,7 +149,7 @@ suite("a proxy of a controller", () => {
   test("a file with routes, or without the name of the Gateway, is rejected with a reason", async () => {
     const address = { XDS_ADDRESS: "http://127.0.0.1:1", NAMESPACE: "ns" };
     const refusal = async (config: object, env: Record<string, string>): Promise<string> => {
-      await using gateway = await TestGateway.launch(config, { env });
+      await using gateway = await GatewayProcess.launch(config, { env });
       assert.equal(await gateway.exited(), 1);
       return gateway.stderr;
     };
@@ -193,7 +193,7 @@ class Load {
   }
 }
 
-async function statusOf(gateway: TestGateway): Promise<ConfigStatus> {
+async function statusOf(gateway: GatewayProcess): Promise<ConfigStatus> {
   return (await (await fetch(`${gateway.url("admin")}/config/status`)).json()) as ConfigStatus;
 }
 

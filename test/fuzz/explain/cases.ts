@@ -347,6 +347,8 @@ export function userConfig(
           : // Two names of one address are two endpoints.
             weights.map((weight, at) => ({
               host: `${at === 0 ? "127.0.0.1" : "localhost"}:${backends[PORTS[backend]]}`,
+              // A rehearsal without a gateway does not know the addresses of names.
+              ...(at > 0 && { dns: { mode: "first" } }),
               weight,
               policies: BACKEND_POLICIES[backend],
             })),

@@ -102,6 +102,8 @@ export class ConnectedGateway {
         ...(withNames && { hostnames }),
         backends: backends.map(({ isGone, weight }, i) => ({
           host: `${i === 0 ? "127.0.0.1" : "localhost"}:${isGone ? gone : port}`,
+          // A rehearsal without a gateway does not know the addresses of names.
+          ...(i > 0 && { dns: { mode: "first" } }),
           weight,
         })),
       }));

@@ -24,7 +24,7 @@ export interface Export {
 /** A collector's response to an export: an HTTP status with headers; default 200. */
 export type Answer = (export_: Export) => { readonly status: number; readonly headers?: Record<string, string> };
 
-const PATIENCE_MS = 20_000;
+const PATIENCE_MS = 60_000;
 
 /** A collector on 127.0.0.1 that records exports, decoded as the published messages. */
 export class TestCollector implements AsyncDisposable {

@@ -73,6 +73,15 @@ export function nodeForArm64(): readonly string[] {
   ];
 }
 
+/** Debian 12 with further packages, as a tar archive of its root. Returns the path. */
+export function debianArchive(packages: readonly string[]): string {
+  const folder = installOnce(`debian-12-${packages.join("-")}`, (target) => {
+    const args = ["--quiet", "--variant=minbase", `--include=${packages.join(",")}`, "bookworm", `${target}/root.tar`];
+    runTool("mmdebstrap", args, process.env, "the Debian package mmdebstrap");
+  });
+  return join(folder, "root.tar");
+}
+
 /** Leaves `package/bin/node` in `target`. */
 function unpackNode(target: string, processor: string, version: string): void {
   const name = `node-linux-${processor}`;

@@ -10,7 +10,7 @@ export interface Directive extends Place {
   readonly block?: readonly Directive[];
 }
 
-export interface Caddyfile {
+interface Caddyfile {
   readonly options: readonly Directive[];
   /** The name is the first address, the arguments are the others. */
   readonly sites: readonly Directive[];

@@ -99,7 +99,7 @@ function isPrivate(host: string): boolean {
   return isIP(host.replace(/[[\]]/g, "")) !== 0 || /(?:^|\.)(?:localhost|local|internal|home\.arpa)$/.test(host);
 }
 
-export interface Tls {
+interface Tls {
   readonly value: Json;
   /** A restriction of clients that is not converted. */
   readonly lost: Directive | undefined;

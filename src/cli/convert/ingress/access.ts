@@ -18,6 +18,9 @@ export function accessOf(annotations: Annotations, namespace: string, paths: num
   if (annotations.get("satisfy") === "any") satisfyAny(policies, annotations);
   const limits = rateLimits(annotations, paths);
   if (limits.length > 0) policies.localRateLimit = limits;
+  const connections = Number(annotations.get("limit-connections") ?? "0");
+  // nginx counts requests of HTTP/2 as connections too.
+  if (connections > 0) policies.concurrencyLimit = [{ maxRequests: connections, key: "source.address" }];
   const size = annotations.get("proxy-body-size");
   if (size !== undefined) policies.maxRequestBodySize = sizeOf(size);
   return { policies, lost: parts.find((each) => typeof each === "string") };

@@ -277,15 +277,19 @@ test("who may come in, and how much", () => {
     const users = join(folder, "users");
     writeFileSync(users, "alice:{SHA}W6ph5Mm5Pz8GgiULbPgzG37mj9g=");
     const found = routes(`limit_req_zone $binary_remote_addr zone=one:10m rate=5r/m;
+limit_conn_zone $binary_remote_addr zone=client:10m; limit_conn_zone $server_name zone=all:1m;
 ${inServer(`location /in {
   auth_basic "The office"; auth_basic_user_file ${users};
   limit_req zone=one burst=2 nodelay; limit_req_status 429; proxy_pass http://127.0.0.1:1;
+  limit_conn client 4; limit_conn all 100; limit_conn gone 1; limit_conn_status 429;
 }
 location /net {
   deny 10.1.0.0/16; allow 10.0.0.0/8; deny all; proxy_pass http://127.0.0.1:1; client_max_body_size 0;
 }`)}`);
-    const { basicAuth, localRateLimit, maxRequestBodySize } = found["shop-example-in"]?.policies ?? {};
+    const { basicAuth, concurrencyLimit, localRateLimit, maxRequestBodySize } =
+      found["shop-example-in"]?.policies ?? {};
     assert.deepEqual(basicAuth, { mode: "strict", realm: "The office", htpasswd: { file: users } });
+    assert.deepEqual(concurrencyLimit, [{ maxRequests: 4, key: "source.address" }, { maxRequests: 100 }]);
     assert.deepEqual(localRateLimit, [
       { maxTokens: 3, tokensPerFill: 1, fillInterval: "12000ms", key: "source.address" },
     ]);

@@ -1,6 +1,7 @@
 /** Who may send requests to a location, and what is done with responses. */
 import { isIP } from "node:net";
 import type { Json } from "../converted.ts";
+import { concurrencyLimits } from "./concurrency.ts";
 import { allLocations } from "./locations.ts";
 import type { Directive } from "./parse.ts";
 import type { Reading } from "./reading.ts";
@@ -34,6 +35,8 @@ export function access(reading: Reading, scope: Scope): Json {
   } else if (rules.length > 0) Object.assign(policies, ipAccess(reading, rules));
   const limits = all(scope, "limit_req").flatMap((each) => rateLimit(reading, each, scope));
   if (limits.length > 0) policies.localRateLimit = limits;
+  const concurrent = concurrencyLimits(reading, scope);
+  if (concurrent.length > 0) policies.concurrencyLimit = concurrent;
   const size = one(scope, "client_max_body_size")?.args[0] ?? "1m";
   policies.maxRequestBodySize = sizeOf(size);
   return policies;

@@ -57,7 +57,7 @@ function targetOf(spec: BackendSpec, key: string, problems: Problems, hosts: Hos
   const host = hostOf(spec);
   if (host === undefined && dynamicForwardProxy === undefined) return { type: "invalid", reference: key };
   return translateTarget(
-    { host, service: undefined, backend: undefined, dynamic: dynamicForwardProxy },
+    { host, dns: spec.static?.dns, service: undefined, backend: undefined, dynamic: dynamicForwardProxy },
     ["spec", "static"],
     { report: problems.report, incomplete: new Set(), routeGroups: new Set(), services: new Map(), hosts },
   );

@@ -6,26 +6,21 @@ import { nameOfKey } from "../../../base/object-key.ts";
 import { keyOfObject } from "../../../kube/keys.ts";
 import type { Workload } from "../../../upstream/discovery/discovery.ts";
 import { type Address, nameOfAddress } from "../../../xds/resources.ts";
-import { deploymentName, GATEWAY_NAME } from "../../base/manifest.ts";
-import { defineIndex, defineQuery, type Read } from "../../graph/graph.ts";
+import { defineQuery, type Read } from "../../graph/graph.ts";
+import { fleetsOf, podsOf } from "../model/fleets.ts";
 import { CLUSTER_ID, nodeLocality, podFacts, uidOfPod } from "./discovery.ts";
 
-/** Pods by `<namespace>/<value of the label GATEWAY_NAME>`. */
-const BY_GATEWAY = defineIndex("Pod", ({ metadata: { namespace, labels } }) => {
-  const gateway = labels?.[GATEWAY_NAME];
-  return gateway === undefined ? [] : [`${namespace}/${gateway}`];
-});
-
-/** By name. Pods that run nowhere yet, or on nodes without labels of a region and zone, are left out. */
+/** Those of a Gateway by name. Pods that run nowhere yet, or on nodes without labels of a region and zone, are left out. */
 export function proxiesOf(read: Read, gateway: string): ReadonlyMap<string, Address> {
-  const { namespace, name } = nameOfKey(gateway);
-  const pods = read.query(podsOf, `${namespace}/${deploymentName(name)}`);
+  const pods = read.query(podsOfGateway, gateway);
   const proxies = pods.map((pod) => read.query(proxyAddress, pod)).filter((address) => address !== undefined);
   return new Map(proxies.map((address) => [nameOfAddress(address), address]));
 }
 
 /** A separate query: pods report their state all the time. */
-const podsOf = defineQuery<readonly string[]>("podsOf", (read, key) => read.find(BY_GATEWAY, key).map(keyOfObject));
+const podsOfGateway = defineQuery<readonly string[]>("podsOfGateway", (read, gateway) =>
+  read.query(fleetsOf, gateway).flatMap((fleet) => podsOf(read, fleet).map(keyOfObject)),
+);
 
 /** Key: `<namespace>/<name>` of a pod. It serves nothing, so it has no address. */
 const proxyAddress = defineQuery<Address | undefined>("proxyAddress", (read, key) => {

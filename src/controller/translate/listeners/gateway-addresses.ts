@@ -1,6 +1,6 @@
 /** `spec.addresses` of Gateways, and the addresses that were assigned. */
 import type { Gateway, Service } from "../../../kube/objects.ts";
-import type { Problem } from "./listeners.ts";
+import type { Problem } from "../model/model.ts";
 
 interface RequestedAddresses {
   /** Static addresses; empty: any. */

@@ -1,36 +1,39 @@
 /** A Gateway with the listeners that it and its ListenerSets declare. */
-import { keyOfObject } from "../../../kube/keys.ts";
 import type { Gateway } from "../../../kube/objects.ts";
 import { foreignCertificate } from "../../../translation/advice.ts";
 import { defineQuery, type Read } from "../../graph/graph.ts";
 import { type Loaded, loadCertificate } from "../cluster/secrets.ts";
 import { findingsCondition, isFalse, isTrue, lintFindings } from "../model/conditions.ts";
+import { fleetOf, mergeProblem } from "../model/fleets.ts";
 import { ourClass } from "../model/gateway-class.ts";
-import { type ConditionDraft, type GatewayModel, isOfGateway, type ListenerModel } from "../model/model.ts";
-import { requestedAddresses } from "./gateway-addresses.ts";
-import { ingressDeclarations } from "./ingresses.ts";
-import { findConflicts, overlappingTls } from "./listener-conflicts.ts";
-import { allowedSets } from "./listener-sets.ts";
-import { hasInsecureFallback, type ListenerTls, translateListenerTls } from "./listener-tls.ts";
 import {
-  allowedKinds,
-  type Declaration,
-  invalidKinds,
-  listenerKey,
-  ownProblem,
+  type ConditionDraft,
+  type GatewayModel,
+  isOfGateway,
+  type ListenerModel,
   type Problem,
-  protocolOf,
-} from "./listeners.ts";
+} from "../model/model.ts";
+import { sharedPortProblem } from "../policy/frontends.ts";
+import { declaredListeners } from "./declarations.ts";
+import { requestedAddresses } from "./gateway-addresses.ts";
+import { overlappingTls } from "./listener-conflicts.ts";
+import { hasInsecureFallback, type ListenerTls, translateListenerTls } from "./listener-tls.ts";
+import { allowedKinds, type Declaration, invalidKinds, listenerKey, ownProblem, protocolOf } from "./listeners.ts";
+import { mergedConflicts } from "./merged-conflicts.ts";
 import { parametersProblem } from "./parameters.ts";
 
 /** undefined: the Gateway does not exist, or its class is not ours. */
 export const gatewayModel = defineQuery<GatewayModel | undefined>("gatewayModel", (read, key) => {
   const gateway = read.get("Gateway", key);
   if (gateway === undefined || ourClass(read, gateway) === undefined) return undefined;
-  const declarations = declarationsOf(read, gateway);
-  const conflicts = findConflicts(declarations);
+  const isShared = read.query(fleetOf, key).key !== key;
+  const rivals = isShared ? read.query(mergedConflicts, [gateway.spec.gatewayClassName, key]) : {};
   const listeners = overlappingTls(
-    declarations.map((each) => translateListener(each, conflicts.get(each), translateListenerTls(read, each, gateway))),
+    read.query(declaredListeners, key).map(({ declaration, conflict = rivals[listenerKey(declaration)] }) => {
+      const port = String(declaration.spec.port);
+      const settings = isShared ? read.query(sharedPortProblem, [key, port]) : undefined;
+      return translateListener(declaration, conflict, settings, translateListenerTls(read, declaration, gateway));
+    }),
   );
   const own = listeners.filter(isOfGateway);
   const accepted = acceptance(read, gateway, own);
@@ -50,27 +53,14 @@ export const gatewayModel = defineQuery<GatewayModel | undefined>("gatewayModel"
   };
 });
 
-/** In order of precedence. */
-function declarationsOf(read: Read, gateway: Gateway): readonly Declaration[] {
-  const declared = [gateway, ...allowedSets(read, gateway)].flatMap((owner) => {
-    const { namespace, name } = owner.metadata;
-    const object = { kind: owner.kind, namespace, name };
-    return (owner.spec.listeners ?? []).map(
-      (spec, i): Declaration => ({
-        spec,
-        gateway: keyOfObject(gateway),
-        ...(owner.kind === "ListenerSet" && { listenerSet: keyOfObject(owner) }),
-        namespace,
-        origin: { object, path: ["spec", "listeners", i] },
-      }),
-    );
-  });
-  return [...declared, ...ingressDeclarations(read, gateway)];
-}
-
-function translateListener(declaration: Declaration, conflict: Problem | undefined, tls: ListenerTls): ListenerModel {
+function translateListener(
+  declaration: Declaration,
+  conflict: Problem | undefined,
+  settings: Problem | undefined,
+  tls: ListenerTls,
+): ListenerModel {
   const { spec, gateway, listenerSet, ingress, namespace, origin } = declaration;
-  const problem = conflict ?? ownProblem(spec) ?? tls.problem;
+  const problem = conflict ?? ownProblem(spec) ?? settings ?? tls.problem;
   const unresolved = tls.unresolved ?? invalidKinds(spec);
   const secure = spec.protocol === "HTTPS" || spec.protocol === "TLS";
   // What is not resolved stops a listener only if nothing is left to serve it with.
@@ -116,7 +106,7 @@ function translateListener(declaration: Declaration, conflict: Problem | undefin
 
 function acceptance(read: Read, gateway: Gateway, listeners: readonly ListenerModel[]): ConditionDraft {
   const { unsupported } = requestedAddresses(gateway);
-  const problem = unsupported ?? parametersProblem(read, gateway);
+  const problem = unsupported ?? mergeProblem(read, gateway) ?? parametersProblem(read, gateway);
   if (problem !== undefined) return isFalse("Accepted", problem.reason, problem.message);
   const rejected = listeners.filter(({ accepted }) => !accepted).map(({ name }) => name);
   if (rejected.length === 0) return isTrue("Accepted", "Accepted", "Successfully accepted Gateway");

@@ -5,8 +5,8 @@
  */
 import { isTrue } from "../model/conditions.ts";
 import { covers } from "../model/hostnames.ts";
-import type { ListenerModel } from "../model/model.ts";
-import type { Declaration, Problem } from "./listeners.ts";
+import type { ListenerModel, Problem } from "../model/model.ts";
+import type { Declaration } from "./listeners.ts";
 import { ownProblem, protocolOf } from "./listeners.ts";
 
 /** `declarations` in order of precedence. Listeners with problems of their own conflict with none. */
@@ -42,8 +42,19 @@ function note(conflicts: Map<Declaration, Problem>, each: Declaration, rivals: r
 }
 
 /** TCP and UDP listeners can share a port number. */
-function portOf({ spec }: Declaration): string {
+export function portOf({ spec }: Pick<Declaration, "spec">): string {
   return spec.protocol === "UDP" ? `udp/${spec.port}` : String(spec.port);
+}
+
+/** Why a listener cannot be beside that of another Gateway with the same proxies, which comes first. */
+export function rivalry(each: Declaration, rival: Declaration): Problem {
+  const [own = "", other = ""] = [each, rival].map(({ spec }) => (spec.hostname ?? "").toLowerCase() || "any hostname");
+  return (
+    conflictOf(each, rival) ?? {
+      reason: "HostnameConflict",
+      message: `${nameOf(rival, each)} has port ${each.spec.port} and ${other}, which overlaps with ${own}; Gateways that share proxies cannot overlap; change one of them, or declare the listener in a ListenerSet of that Gateway`,
+    }
+  );
 }
 
 function conflictOf(each: Declaration, rival: Declaration): Problem | undefined {
@@ -68,7 +79,7 @@ function conflictOf(each: Declaration, rival: Declaration): Problem | undefined 
 }
 
 /** How connections begin; listeners that share a port must agree. HTTPS and TLS can share one: the server name selects the listener. */
-function transportOf(spec: Declaration["spec"]): string {
+export function transportOf(spec: Declaration["spec"]): string {
   const protocol = protocolOf(spec);
   return protocol === "HTTPS" ? "TLS" : protocol;
 }

@@ -5,8 +5,8 @@ import type { CertificateAndKey, TlsServer } from "../../../tls/tls-settings.ts"
 import type { FrontendInput } from "../../../translation/schema/frontend.ts";
 import type { Read } from "../../graph/graph.ts";
 import { type Loaded, loadCaBundle, loadCertificate, type Referrer } from "../cluster/secrets.ts";
-import type { ListenerModel } from "../model/model.ts";
-import type { Declaration, Problem } from "./listeners.ts";
+import type { ListenerModel, Problem } from "../model/model.ts";
+import type { Declaration } from "./listeners.ts";
 
 export interface ListenerTls {
   /** Absent: none is needed, or it cannot be served. */

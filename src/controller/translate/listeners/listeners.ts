@@ -1,7 +1,7 @@
 /** What a listener of a Gateway or ListenerSet declares, regardless of other listeners. */
 import type { Origin } from "../../../base/origin.ts";
 import { GATEWAY_GROUP, type GatewayListener, type RouteGroupKind } from "../../../kube/objects.ts";
-import type { ListenerModel, RouteKind } from "../model/model.ts";
+import type { ListenerModel, Problem, RouteKind } from "../model/model.ts";
 
 /** A listener of a Gateway, or of a ListenerSet that it accepts. */
 export interface Declaration {
@@ -15,12 +15,6 @@ export interface Declaration {
   /** Namespace of the object that declares it. */
   readonly namespace: string;
   readonly origin: Origin;
-}
-
-/** Why a listener is not accepted, or a reference not resolved. */
-export interface Problem {
-  readonly reason: string;
-  readonly message: string;
 }
 
 /** Ports of the proxy's own servers: admin, stats, readiness. */

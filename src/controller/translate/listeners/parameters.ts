@@ -1,14 +1,22 @@
 /** The TracegateParameters that a Gateway or its class refers to. */
 import { objectKey } from "../../../base/object-key.ts";
 import { type Gateway, type GatewayClass, type ParametersReference, TRACEGATE_GROUP } from "../../../kube/objects.ts";
-import { parseParameters } from "../../crd/parameters.ts";
+import { parseMergeGateways, parseParameters } from "../../crd/parameters.ts";
 import { defineQuery, type Read } from "../../graph/graph.ts";
-import type { Problem } from "./listeners.ts";
+import type { Problem } from "../model/model.ts";
 
 /** Why `spec.infrastructure.parametersRef` of a Gateway cannot be used. */
 export function parametersProblem(read: Read, { metadata, spec }: Gateway): Problem | undefined {
   const reference = spec.infrastructure?.parametersRef;
-  return reference && problemOf(read, { ...reference, namespace: metadata.namespace });
+  if (reference === undefined) return undefined;
+  const key = objectKey({ ...metadata, name: reference.name });
+  return (
+    problemOf(read, { ...reference, namespace: metadata.namespace }) ??
+    (parseMergeGateways(read.get("TracegateParameters", key)?.spec) && {
+      reason: "InvalidParameters",
+      message: `TracegateParameters ${key} has mergeGateways, which only those of a GatewayClass can have; remove it, or refer to them in spec.parametersRef of the class`,
+    })
+  );
 }
 
 /** Why `spec.parametersRef` of a class cannot be used. */

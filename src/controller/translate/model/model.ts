@@ -15,6 +15,12 @@ export const HTTP_KINDS: ReadonlySet<RouteKind> = new Set<RouteKind>(["HTTPRoute
 /** A condition before it is written: without the generation and the time. */
 export type ConditionDraft = Omit<Condition, "observedGeneration" | "lastTransitionTime">;
 
+/** Why something is not accepted, or a reference not resolved: a condition's reason and message. */
+export interface Problem {
+  readonly reason: string;
+  readonly message: string;
+}
+
 /** A Gateway of ours with every listener that it and its ListenerSets declare. Result of the query `gatewayModel`. */
 export interface GatewayModel {
   /** `<namespace>/<name>` */

@@ -83,7 +83,7 @@ function calledInputs(
     queue.push(...backend.callees);
     const refused = hostCheck(read, namespace)(backend.spec?.static?.host ?? "");
     const host = refused === undefined ? hostOf(backend.spec) : undefined;
-    backends.set(file, { host, policies: [...attachedTo(target), backend.policies] });
+    backends.set(file, { host, dns: backend.spec?.static?.dns, policies: [...attachedTo(target), backend.policies] });
   }
   return { called: { backends, services: attached }, services };
 }

@@ -6,6 +6,7 @@ import { formatOrigin, type ObjectName } from "../../../base/origin.ts";
 import type { Path } from "../../../base/paths.ts";
 import { levelOf, type PolicyLevel } from "../../../ir/origins.ts";
 import { networkSchema } from "../../../policies/ext-authz/network-schema.ts";
+import { schema as ipAccess } from "../../../policies/ip-access/schema.ts";
 import { mergeLevels } from "../../../policies/merge.ts";
 import type { PolicyKind, PolicySet } from "../../../policies/policy-set.ts";
 import type { FrontendInput } from "../../../translation/schema/frontend.ts";
@@ -104,10 +105,14 @@ export function failClosed(
 export function failClosedFrontend(input: FrontendInput, invalid: readonly FrontendField[]): FrontendInput {
   return {
     ...input,
+    ...(invalid.includes("ipAccess") && { ipAccess: NOBODY }),
     ...(invalid.includes("networkAuthorization") && { networkAuthorization: { rules: [{ require: "false" }] } }),
     ...(invalid.includes("networkExtAuthz") && { networkExtAuthz: NO_AUTHORIZATION_SERVICE }),
   };
 }
+
+/** Lists that no address may pass. */
+const NOBODY = ipAccess.parse({ deny: ["0.0.0.0/0", "::/0"] });
 
 /** A service that cannot be called, so that no connection is authorized. */
 const NO_AUTHORIZATION_SERVICE = networkSchema.parse(NO_BACKEND);

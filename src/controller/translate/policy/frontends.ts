@@ -2,9 +2,11 @@
 import { nameOfKey } from "../../../base/object-key.ts";
 import type { Frontend, FrontendOrigins } from "../../../ir/ir.ts";
 import { type ObjectRef, refKey } from "../../../kube/keys.ts";
-import { translateCalling, translateFrontend } from "../../../translation/frontend.ts";
+import { originsOfFrontend, translateCalling, translateFrontend } from "../../../translation/frontend.ts";
 import type { FrontendInput } from "../../../translation/schema/frontend.ts";
 import { defineQuery, type Pair, type Read } from "../../graph/graph.ts";
+import { mergingParameters } from "../model/fleets.ts";
+import type { Problem } from "../model/model.ts";
 import { callContext } from "./calls.ts";
 import { policyModel } from "./model.ts";
 import type { Callee } from "./names.ts";
@@ -35,6 +37,41 @@ export const frontendOf = defineQuery<FrontendModel, Pair>("frontendOf", (read, 
   const callees = [whole, ...listenersLastFirst].flatMap((level) => level.callees);
   const context = callContext(read, ref.namespace, callees, () => {}, []);
   return { frontend: translateFrontend(input, translateCalling(input, context), origins), tls: input.tls ?? {} };
+});
+
+/**
+ * Why a port of a Gateway cannot be shared with other Gateways: a policy has settings of connections, which a port has only once. They are
+ * refused as a whole, because a rule about clients must not be ignored.
+ */
+export const sharedPortProblem = defineQuery<Problem | undefined, Pair>(
+  "sharedPortProblem",
+  (read, [gateway, port]) => {
+    const { spec } = read.get("Gateway", gateway) ?? {};
+    const ref: ObjectRef = { kind: "Gateway", ...nameOfKey(gateway) };
+    const sections = (spec?.listeners ?? []).filter((each) => String(each.port) === port);
+    const targets = [ref, ...sections.map(({ name }) => ({ ...ref, section: name }))].map(refKey);
+    for (const { key, frontend, invalid } of targets.flatMap((target) => inputsAt(read, target).inputs)) {
+      const { tls, ...others } = frontend;
+      const written = Object.entries(others).flatMap(([field, value]) => (value === undefined ? [] : [field]));
+      // The rest of `tls` is that of each listener.
+      if (tls?.handshakeTimeout !== undefined) written.push("tls.handshakeTimeout");
+      const [field] = [...written, ...invalid.frontend];
+      if (field !== undefined)
+        return {
+          reason: "SharedPort",
+          message: `TracegatePolicy ${key} sets frontend.${field} for port ${port}, which Gateways of class ${spec?.gatewayClassName} share; remove it; mergeGateways.frontend in the parameters of the class decides for all of them`,
+        };
+    }
+    return undefined;
+  },
+);
+
+/** The settings of the ports that the Gateways of a class share. Key: name of the class. */
+export const sharedFrontend = defineQuery<Frontend>("sharedFrontend", (read, gatewayClass) => {
+  const { key = "", frontend = {} } = read.query(mergingParameters, gatewayClass) ?? {};
+  const object = { kind: "TracegateParameters", ...nameOfKey(key) };
+  const origins = originsOfFrontend(frontend, { object, path: ["spec", "mergeGateways", "frontend"] });
+  return translateFrontend(frontend, {}, origins);
 });
 
 /** Fields, and where they were written. */

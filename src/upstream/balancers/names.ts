@@ -1,0 +1,82 @@
+import { Endpoint } from "../endpoints/endpoint.ts";
+import type { Held } from "../endpoints/endpoints.ts";
+import type { NamedEndpoints } from "../endpoints/named-endpoints.ts";
+import type { Balancer, PassedOver } from "./balancer.ts";
+
+/** Makes the balancer of these buckets. */
+export type MakeBalancer = (buckets: readonly (readonly Endpoint[])[]) => Balancer;
+
+/**
+ * The balancer of endpoints of which some are addresses of names. It is made again for the first request after the addresses have changed:
+ * nobody has to tell it, so it ends with the configurations that refer to it. A request costs a comparison for each name.
+ */
+export class NamesBalancer implements Balancer {
+  /** Every one is released by the configuration. */
+  readonly held: readonly Held[];
+  readonly #buckets: readonly (readonly Held[])[];
+  readonly #names: readonly NamedEndpoints[];
+  readonly #versions: number[];
+  readonly #make: MakeBalancer;
+  #current: Balancer;
+
+  /** `buckets`: the nearest first. */
+  constructor(buckets: readonly (readonly Held[])[], make: MakeBalancer) {
+    this.held = buckets.flat();
+    this.#buckets = buckets;
+    this.#names = this.held.filter((each): each is NamedEndpoints => !(each instanceof Endpoint));
+    this.#versions = this.#names.map(({ version }) => version);
+    this.#make = make;
+    this.#current = make(this.#withAddresses());
+  }
+
+  get endpoints(): readonly Endpoint[] {
+    return this.#latest().endpoints;
+  }
+
+  choose(key?: Uint8Array, failed?: ReadonlySet<Endpoint>, evicted?: Endpoint[]): Endpoint | undefined {
+    for (const name of this.#names) name.use();
+    return this.#latest().choose(key, failed, evicted);
+  }
+
+  hasOther(endpoint: Endpoint, failed?: ReadonlySet<Endpoint>): boolean {
+    return this.#latest().hasOther(endpoint, failed);
+  }
+
+  passedOver(chosen: Endpoint): readonly PassedOver[] {
+    return this.#latest().passedOver?.(chosen) ?? [];
+  }
+
+  find(name: string): Endpoint | undefined {
+    for (const each of this.#names) each.use();
+    return this.#latest().find(name);
+  }
+
+  #latest(): Balancer {
+    const names = this.#names;
+    const versions = this.#versions;
+    let same = true;
+    for (let i = 0; i < names.length; i++) {
+      const version = names[i]?.version as number;
+      if (versions[i] === version) continue;
+      versions[i] = version;
+      same = false;
+    }
+    if (!same) this.#current = this.#make(this.#withAddresses());
+    return this.#current;
+  }
+
+  /** A bucket becomes several if a name in it has addresses of several ranks. */
+  #withAddresses(): Endpoint[][] {
+    return this.#buckets.flatMap((bucket) => {
+      const ranks: Endpoint[][] = [];
+      for (const each of bucket) {
+        const own = each instanceof Endpoint ? [[each]] : each.ranks;
+        for (const [rank, endpoints] of own.entries()) {
+          ranks[rank] ??= [];
+          ranks[rank]?.push(...endpoints);
+        }
+      }
+      return ranks;
+    });
+  }
+}
