@@ -75,6 +75,12 @@ async function run(
   };
 }
 
+interface RejectionEvent {
+  readonly metadata: { readonly namespace: string };
+  readonly involvedObject: { readonly kind: string };
+  readonly message: string;
+}
+
 function accepted(object: Gateway | undefined): string | undefined {
   return object?.status?.conditions?.find(({ type }) => type === "Accepted")?.status;
 }
@@ -375,6 +381,13 @@ test("Gateways of two namespaces share proxies: one state, no foreign hosts, and
   const text = "Shared proxy shared-1 rejected its configuration; its log says why";
   for (const team of ["team-a", "team-b"])
     await until(() => condition(team, "Programmed")?.message === text, `the rejection at ${team}`);
+  const events = () => server.store.list("v1/events").map(([, event]) => event as unknown as RejectionEvent);
+  await until(() => events().length === 1, "the Event for those who write the parameters");
+  assert.match(events()[0]?.message ?? "", /port 8080 is taken/);
+  assert.deepEqual(
+    [events()[0]?.involvedObject.kind, events()[0]?.metadata.namespace],
+    ["TracegateParameters", "infra"],
+  );
   proxy.answer(rejected);
   await until(() => condition("team-a", "Programmed")?.status === "True", "the end of the rejection");
 

@@ -16,6 +16,7 @@ import type { Kind } from "../kube/objects.ts";
 import { Reflector } from "../kube/reflector.ts";
 import { Egress } from "../net/egress.ts";
 import { ResourceStore } from "../translation/resources/store.ts";
+import { classOfFleet } from "../xds/resources.ts";
 import { tokenReviewer } from "../xds/server/authenticator.ts";
 import { XdsCertificates } from "../xds/server/certificates.ts";
 import { XdsServer } from "../xds/server/server.ts";
@@ -36,7 +37,7 @@ import { ReferencedObjects } from "./referenced-objects.ts";
 import { gatewaySnapshot, objectSnapshot } from "./snapshots.ts";
 import { desiredStatuses } from "./status/statuses.ts";
 import { Syncer } from "./syncer.ts";
-import { accountOf } from "./translate/model/fleets.ts";
+import { accountOf, mergingParameters } from "./translate/model/fleets.ts";
 import { ClusterWriters } from "./writers.ts";
 
 /** The Lease, and the source of Events. */
@@ -319,11 +320,18 @@ export class Controller {
     this.#syncer.changed();
   }
 
-  #rejected(gateway: string, { pod, message }: Rejection): void {
+  /** `fleet`: its key. */
+  #rejected(fleet: string, { pod, message }: Rejection): void {
     this.#options.output
       .logger("tracegate/syncer")
-      .warn("a proxy rejected its configuration", { gateway, pod, message });
-    const object = this.#graph.get("Gateway", gateway);
+      .warn("a proxy rejected its configuration", { gateway: fleet, pod, message });
+    // Of shared proxies, those who write the parameters may know what any Gateway says.
+    const gatewayClass = classOfFleet(fleet);
+    const parameters = gatewayClass === undefined ? undefined : this.#graph.query(mergingParameters, gatewayClass);
+    const object =
+      parameters === undefined
+        ? this.#graph.get("Gateway", fleet)
+        : this.#graph.get("TracegateParameters", parameters.key);
     if (object === undefined) return;
     const text = `Proxy ${pod} rejected its configuration and keeps the former one: ${message}`;
     void this.#events.record(object, { type: "Warning", reason: "TracegateNackError", message: text });

@@ -2,6 +2,7 @@ import { X509Certificate } from "node:crypto";
 import type { CertificateStep } from "../acme/certificates.ts";
 import type { ManagedCertificate } from "../acme/settings.ts";
 import type { CertificatesAnswer, CertificateView } from "../admin/plane/certificates.ts";
+import type { PendingCertificates } from "../admin/plane/config-status.ts";
 import type { Ir, Listener } from "../ir/ir.ts";
 import { counter, type ExtraMetric } from "../telemetry/prometheus.ts";
 import type { CertificateAndKey, TlsServer } from "../tls/tls-settings.ts";
@@ -29,6 +30,21 @@ export function certificateViews({ binds }: Pick<Ir, "binds">, stepOf: StepOf, n
       }
   const byExpiry = (a: CertificateView, b: CertificateView): number => (a.expires ?? "").localeCompare(b.expires ?? "");
   return { certificates: [...views.values()].sort(byExpiry) };
+}
+
+/** How many of the certificates that are pending `/config/status` lists. */
+const SHOWN = 50;
+
+/** Those that the gateway orders and that need attention; undefined if it orders none. */
+export function pendingCertificates(frame: Pick<Ir, "binds">, stepOf: StepOf): PendingCertificates | undefined {
+  const managed = frame.binds.flatMap(({ listeners }) => listeners).filter(({ acme }) => acme !== undefined);
+  if (managed.length === 0) return undefined;
+  const found = managed
+    .flatMap((listener) => viewsOf(listener, stepOf, Date.now()))
+    .filter(({ state, lastError }) => state === "pending" || lastError !== null)
+    .map(({ names: [name = ""], state, next, lastError }) => ({ name, state, next, lastError }))
+    .sort((a, b) => a.name.localeCompare(b.name));
+  return { count: found.length, first: found.slice(0, SHOWN) };
 }
 
 /** Orders by name and result; no metric without certificates that the gateway orders. */

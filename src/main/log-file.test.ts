@@ -1,6 +1,16 @@
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, statSync } from "node:fs";
+import fs, {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
+import { syncBuiltinESMExports } from "node:module";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
@@ -72,6 +82,56 @@ test("rotation keeps the newest files, and none is larger than the limit", (t) =
   assert.ok(!existsSync(`${log.path}.3`));
 });
 
+test("a line that is longer than the limit gets a file of its own, and none stays empty", (t) => {
+  const log = open(t, { maxSize: 5 });
+  log.write("a long line");
+  log.write("b");
+  assert.deepEqual([log.read(), log.read(".1")], ["b\n", "a long line\n"]);
+  assert.ok(!existsSync(`${log.path}.2`));
+});
+
+test("processes share a file: no line overwrites another, and one rotation is enough", (t) => {
+  const log = open(t, { maxSize: 10 });
+  log.write("a");
+  writeFileSync(log.path, "other\n", { flag: "a" });
+  log.write("b");
+  assert.equal(log.read(), "a\nother\nb\n");
+  // The other process rotates it.
+  renameSync(log.path, `${log.path}.1`);
+  writeFileSync(log.path, "c\n");
+  log.write("d".repeat(8));
+  assert.deepEqual([log.read(), log.read(".1")], ["c\ndddddddd\n", "a\nother\nb\n"]);
+  assert.ok(!existsSync(`${log.path}.2`));
+});
+
+test("a line that was cut by a full disk ends before the next one, but no file begins with an empty line", (t) => {
+  const log = open(t);
+  log.write("one");
+  const { writeSync } = fs;
+  let isFull = false;
+  const cut = (fd: number, bytes: Uint8Array): number => {
+    if (isFull) throw Object.assign(new Error("no space left"), { code: "ENOSPC" });
+    isFull = true;
+    return writeSync(fd, bytes.subarray(0, 2));
+  };
+  const fill = (): void => {
+    isFull = false;
+    const mocked = t.mock.method(fs, "writeSync", cut as typeof writeSync);
+    syncBuiltinESMExports();
+    log.write("two");
+    mocked.mock.restore();
+    syncBuiltinESMExports();
+  };
+  fill();
+  log.write("three");
+  assert.equal(log.read(), "one\ntw\nthree\n");
+  fill();
+  renameSync(log.path, `${log.path}.old`);
+  log.check();
+  log.write("four");
+  assert.deepEqual([log.read(), log.lost()], ["four\n", 2]);
+});
+
 test("rotation with keep: 0 leaves the open file alone, and one that cannot be rotated grows", (t) => {
   const log = open(t, { maxSize: 10, keep: 0 });
   for (const word of ["a", "b", "c"]) log.write(word.repeat(4));
@@ -82,6 +142,10 @@ test("rotation with keep: 0 leaves the open file alone, and one that cannot be r
   assert.equal(stuck.read(), "aaaa\nbbbb\ncccc\n");
   assert.match(stuck.said.join(""), /^\S+\twarn\tgateway cannot rotate the access log .*access\.log\.1.*\n$/);
   assert.equal(stuck.lost(), 0);
+  rmSync(`${stuck.path}.1`, { recursive: true });
+  stuck.check();
+  stuck.write("dddd");
+  assert.deepEqual([stuck.read(), stuck.read(".1")], ["dddd\n", "aaaa\nbbbb\ncccc\n"]);
 });
 
 test("a missing folder is said once, lines are counted, and it is tried again", (t) => {
@@ -90,11 +154,16 @@ test("a missing folder is said once, lines are counted, and it is tried again", 
   log.check();
   assert.equal(log.lost(), 2);
   assert.match(log.said.join(""), /^\S+\terror\tgateway cannot write the access log; .*ENOENT.*\n$/);
-  mkdirSync(join(log.folder, "logs"));
+  // Another reason, and another line.
+  mkdirSync(log.path, { recursive: true });
   log.check();
   log.write("three");
-  assert.equal(log.read(), "three\n");
-  assert.match(log.said[1] ?? "", /the access log is written again .*dropped=2/);
+  assert.match(log.said[1] ?? "", /cannot write the access log; .*EISDIR/);
+  rmSync(log.path, { recursive: true });
+  log.check();
+  log.write("four");
+  assert.equal(log.read(), "four\n");
+  assert.match(log.said[2] ?? "", /the access log is written again .*dropped=3/);
 });
 
 test("only regular files are accepted: a pipe without a reader is refused", (t) => {

@@ -35,7 +35,7 @@ import { type CpuProfile, heapProfile, startCpuProfile } from "../worker/profile
 import type { Supervisor } from "../worker/supervisor.ts";
 import { StreamGone, TooManyTraces } from "../worker/trace-hub.ts";
 import { BackendViews } from "./backends.ts";
-import { certificateViews, orderMetrics } from "./certificate-views.ts";
+import { certificateViews, orderMetrics, pendingCertificates } from "./certificate-views.ts";
 import { dumpIr, dumpSettings } from "./config-dump.ts";
 import { configParts } from "./config-parts.ts";
 import type { LiveEndpoints } from "./endpoints-dump.ts";
@@ -109,7 +109,10 @@ export function makePlane(gateway: PlaneSource): AdminPlane {
   return {
     version,
     permits: { ...settings.admin, ui: settings.ui.enabled },
-    configStatus: () => redactAll(gateway.status) as ConfigStatus,
+    configStatus() {
+      const pending = pendingCertificates(gateway.configuration.frame, (each) => gateway.certificates.stepOf(each));
+      return redactAll({ ...gateway.status, ...(pending && { pendingCertificates: pending }) }) as ConfigStatus;
+    },
     answered: () => heap.trim(),
     overview() {
       const { records } = gateway;

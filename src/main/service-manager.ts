@@ -88,7 +88,7 @@ export class ServiceManager {
     // A line break would begin another assignment.
     const args = assignments.map((text) => text.replaceAll("\n", " "));
     return new Promise((resolve) => {
-      execFile("systemd-notify", args, { timeout: 5000 }, (error) => {
+      execFile("systemd-notify", args, { timeout: 20_000 }, (error) => {
         if (error !== null) this.#report(error);
         resolve();
       });

@@ -13,7 +13,7 @@ import type { Phase, TraceEvent } from "../trace/events.ts";
 import { EFFECTIVE_NAMES, writtenPolicy } from "../trace/policy-kinds.ts";
 import { routeName } from "../trace/route-names.ts";
 import { type Step, stepsOf, wholeOf } from "../trace/steps.ts";
-import type { Balancer } from "../upstream/balancers/balancer.ts";
+import type { Balancer, PassedOver } from "../upstream/balancers/balancer.ts";
 import type { Endpoint } from "../upstream/endpoints/endpoint.ts";
 import type { EndpointStats } from "../upstream/endpoints/endpoints.ts";
 import type { Asked } from "./choices.ts";
@@ -49,6 +49,12 @@ export function treeOf(run: Run, live: ReadonlyMap<string, EndpointStats>): Step
   }
   const balancer = exchange.selected.backend?.balancer;
   const open = [...splits.values()];
+  if (run.record?.code === "TG_NO_HEALTHY_BACKENDS")
+    steps.splice(
+      steps.findLastIndex(({ kind }) => kind === "response"),
+      0,
+      ...noEndpoint(balancer),
+    );
   return steps.flatMap((step) => {
     if (step.kind === "endpoint") return [withOthers(step, balancer, live)];
     return [step, ...(step.kind === "route" ? splitsOf(step, open) : [])];
@@ -262,10 +268,18 @@ function withOthers(step: Step, balancer: Balancer | undefined, live: ReadonlyMa
   });
   const room = MAX_OTHERS - steps.length;
   const excluded = passedOver.filter(({ name }) => behind.has(name)).slice(0, room);
-  const without = excluded.map(
-    ({ name, why }): Step => ({ kind: "endpoint", name, result: "no", reason: why, steps: [] }),
-  );
-  return { ...step, reason, steps: [...steps, ...without] };
+  return { ...step, reason, steps: [...steps, ...excluded.map(excludedStep)] };
+}
+
+/** Why none of the endpoints may be chosen, if there are any. */
+function noEndpoint(balancer: Balancer | undefined): Step[] {
+  const steps = (balancer?.passedOver?.(undefined) ?? []).slice(0, MAX_OTHERS).map(excludedStep);
+  if (steps.length === 0) return [];
+  return [{ kind: "endpoint", name: "none", result: "no", reason: "none may get the request", steps }];
+}
+
+function excludedStep({ name, why }: PassedOver): Step {
+  return { kind: "endpoint", name, result: "no", reason: why, steps: [] };
 }
 
 function loadText({ health, pending, latency }: EndpointStats): string {

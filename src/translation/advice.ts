@@ -17,8 +17,8 @@ import { loginsIn } from "../policies/satisfy/logins.ts";
 import { readCertificate } from "../tls/certificate-list.ts";
 import { altNames } from "../tls/client-certificate.ts";
 import type { TlsServer } from "../tls/tls-settings.ts";
-import type { Service } from "../upstream/discovery/discovery.ts";
-import { type Locality, prefersNear } from "../upstream/discovery/locality.ts";
+import type { Service, Workload } from "../upstream/discovery/discovery.ts";
+import { type Locality, localityBuckets, prefersNear, whyBehind } from "../upstream/discovery/locality.ts";
 import { lintedRoute, meet } from "./linted-route.ts";
 import { writtenConditions } from "./problems/known-fields.ts";
 import { lint, problemOf } from "./problems/lint.ts";
@@ -75,16 +75,20 @@ export function adviseOnPolicies(
   }
 }
 
-/** About a service or pool at `path` that prefers near endpoints. `own`: where this process runs. */
+/** About a service or pool at `path` that prefers near endpoints. `workloads`: all of the service. `own`: where this process runs. */
 export function adviseOnLocality(
   service: Pick<Service, "loadBalancer">,
+  workloads: readonly Workload[],
   own: Locality,
   path: Path,
   report: Report,
 ): void {
   const [first] = service.loadBalancer?.routingPreferences ?? [];
-  if (first === undefined || !prefersNear(service) || own[first] !== undefined) return;
-  lint(report, path, "unknown-locality", first, service.loadBalancer?.mode === "Strict");
+  if (first === undefined || !prefersNear(service)) return;
+  const isStrict = service.loadBalancer?.mode === "Strict";
+  if (own[first] === undefined) lint(report, path, "unknown-locality", first, isStrict);
+  else if (isStrict && workloads.length > 0 && localityBuckets(service, workloads, own).flat().length === 0)
+    lint(report, path, "no-near-endpoint", whyBehind(service, workloads[0] as Workload, own));
 }
 
 /** About the alternatives of `satisfy`. */

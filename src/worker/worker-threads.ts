@@ -16,12 +16,10 @@ const YOUNG_GENERATION_MB = 16;
  * starts its threads first and loads everything else meanwhile, which shortens its start by a quarter.
  */
 export class WorkerThreads {
-  readonly #module: URL;
   readonly #spare = new Map<number, Worker>();
 
-  /** Starts threads for the workers with the indexes 0 to `count` - 1. `module` is what threads run: `worker.ts`, or its bundle. */
-  constructor(count: number, module = moduleUrl("worker/worker")) {
-    this.#module = module;
+  /** Starts threads for the workers with the indexes 0 to `count` - 1. */
+  constructor(count: number) {
     for (let index = 0; index < count; index++) this.#spare.set(index, this.#start(index));
   }
 
@@ -39,7 +37,7 @@ export class WorkerThreads {
   }
 
   #start(index: number): Worker {
-    return new Worker(this.#module, {
+    return new Worker(moduleUrl("worker/worker"), {
       name: `worker-${index}`,
       resourceLimits: { maxYoungGenerationSizeMb: YOUNG_GENERATION_MB },
     });

@@ -2,7 +2,6 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import { connect } from "node:net";
 import { test } from "node:test";
-import { WORKER_MODULE } from "../../test/helpers/programs.ts";
 import { answering, irOf, WORKER } from "../../test/helpers/supervisor.ts";
 import { OwnSockets } from "../base/own-sockets.ts";
 import { createCounts } from "../policies/request-counts/request-counts.ts";
@@ -38,7 +37,7 @@ class TestWorker {
       ownSockets: this.own.memory,
     };
     this.handle = new WorkerHandle(
-      new WorkerThreads(1, WORKER_MODULE).take(0),
+      new WorkerThreads(1).take(0),
       { ...WORKER, ...own, index: 0, ...options },
       {
         onTrace: (_id, event) => this.traced.push(event?.json),

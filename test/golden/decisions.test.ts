@@ -334,6 +334,7 @@ const POLICIES: Readonly<Record<RequestPolicyKind, string>> = {
     satisfied: [{ kind: "apiKey", position: 2, of: 3 }],
     none: [{ failures: unsatisfied }],
     login: [{ failures: unsatisfied }],
+    preflight: nothing,
     unchecked: [{ failures: unsatisfied }],
   }),
   sessionPersistence: texts(sessionPersistence.decisions, {

@@ -5,8 +5,7 @@ import { join } from "node:path";
 import { stringify } from "yaml";
 import { Gateway, StartError } from "../../src/main/gateway.ts";
 import { makeLog } from "../../src/main/gateway-log.ts";
-import { WorkerThreads } from "../../src/worker/worker-threads.ts";
-import { TRACEGATE, WORKER_MODULE } from "./programs.ts";
+import { TRACEGATE } from "./programs.ts";
 
 /** How long a test waits for something that must happen; generous, because machines may be slow. */
 const PATIENCE_MS = 90_000;
@@ -162,7 +161,6 @@ export class TestGateway extends RunningGateway {
         variables,
         (settings) => makeLog(settings, variables, sink),
         () => {},
-        { threads: new WorkerThreads(0, WORKER_MODULE) },
       );
       // Clients of the test are in the gateway's process.
       test.#gateway.ownSockets.guarded = false;

@@ -1,6 +1,5 @@
 import { join } from "node:path";
-import { pathToFileURL } from "node:url";
-import { appRoot, moduleUrl } from "../../src/base/app-root.ts";
+import { appRoot, runBundlesOf } from "../../src/base/app-root.ts";
 
 /** The package that a run of all tests installs (scripts/test.ts): a gateway or a worker starts from it with a quarter of the CPU. */
 const installed = process.env.TEST_PROGRAMS;
@@ -10,6 +9,5 @@ export const PACKAGED = installed !== undefined;
 
 export const TRACEGATE = join(root, "bin/tracegate");
 export const TGCTL = join(root, "bin/tgctl");
-/** What the thread of a worker runs. */
-export const WORKER_MODULE =
-  installed === undefined ? moduleUrl("worker/worker") : pathToFileURL(join(installed, "dist/worker/worker.cjs"));
+
+if (installed !== undefined) runBundlesOf(installed);

@@ -7,9 +7,9 @@ import { loadConfig } from "../../src/config/load.ts";
 import { type PackedIr, packIr } from "../../src/ir/packed-ir.ts";
 import { NO_LOOKUP_RULES } from "../../src/net/egress.ts";
 import { Supervisor, type SupervisorSettings } from "../../src/worker/supervisor.ts";
-import { WorkerThreads } from "../../src/worker/worker-threads.ts";
 import { rawClient } from "../e2e/trace/support.ts";
-import { WORKER_MODULE } from "./programs.ts";
+// Threads run from the package, if there is one.
+import "./programs.ts";
 
 const DEADLINE_MS = 30_000;
 const POLL_MS = 20;
@@ -71,7 +71,6 @@ export class TestSupervisor {
           for (const resolve of this.#onDeath.splice(0)) resolve();
         },
       },
-      new WorkerThreads(0, WORKER_MODULE),
     );
     this.supervisor.start();
   }

@@ -12,7 +12,7 @@ import { appRoot } from "../../src/base/app-root.ts";
 import { runSuite } from "./lib/suite.ts";
 import { debianArchive, ToolMissing } from "./lib/tools.ts";
 
-/** Milliseconds for everything inside; it takes three minutes on an idle machine. */
+/** Milliseconds for everything inside; on a busy machine it takes eight minutes. */
 const LIMIT = 900_000;
 const PACKAGES = ["systemd", "systemd-sysv", "iproute2", "libatomic1", "procps"];
 /** Runs when the system is up, and ends it. */

@@ -1,5 +1,6 @@
 import type { Diagnostic } from "../../translation/problems/diagnostics.ts";
 import type { MissingDocument } from "../../translation/resources/store.ts";
+import type { CertificateView } from "./certificates.ts";
 
 /** The body of `GET /config/status`: the configuration in effect, and what became of the newest one. */
 export interface ConfigStatus {
@@ -27,10 +28,21 @@ export interface ConfigStatus {
   readonly warnings?: ConfigWarnings;
   /** Documents behind URLs of the configuration whose last fetch failed; absent with a controller, which fetches them itself. */
   readonly missingDocuments?: readonly MissingDocument[];
+  /**
+   * Certificates by ACME that are not there yet, or whose last order failed; absent if the gateway orders none, or with a controller. `/certificates` has
+   * all of them.
+   */
+  readonly pendingCertificates?: PendingCertificates;
   /** Path of the file, `standard input` or address of the controller. */
   readonly source: string;
   /** The stream of the controller; absent: the configuration comes from a file. */
   readonly stream?: StreamStatus;
+}
+
+export interface PendingCertificates {
+  readonly count: number;
+  /** The first of them, by their names. */
+  readonly first: readonly (Pick<CertificateView, "state" | "next" | "lastError"> & { readonly name: string })[];
 }
 
 export interface ConfigWarnings {

@@ -1,6 +1,6 @@
 import { adviseOnLocality } from "../../translation/advice.ts";
 import { noPort, reportDuplicates, reportUnknown } from "../../translation/references.ts";
-import type { Service, Workload } from "../../upstream/discovery/discovery.ts";
+import { type Service, ServiceIndex, type Workload } from "../../upstream/discovery/discovery.ts";
 import { withLocalityOfNode } from "../../upstream/discovery/locality.ts";
 import type { ConfigFile } from "../schema/config.ts";
 import type { Context } from "./context.ts";
@@ -27,8 +27,11 @@ export function translateDiscovery(
     }
   const discovered = { services: services.map(plain) as Service[], workloads: workloads.map(plain) as Workload[] };
   const own = withLocalityOfNode(context.locality, discovered.workloads);
-  for (const [i, service] of discovered.services.entries())
-    adviseOnLocality(service, own, ["services", i, "loadBalancer"], context.report);
+  const index = new ServiceIndex(discovered.services, discovered.workloads);
+  for (const [i, service] of discovered.services.entries()) {
+    const { workloads: behind = [] } = index.find(keyOf(service)) ?? {};
+    adviseOnLocality(service, behind, own, ["services", i, "loadBalancer"], context.report);
+  }
   return discovered;
 }
 

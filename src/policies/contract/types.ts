@@ -26,8 +26,8 @@ export interface RequestMetadata {
   extproc?: unknown;
   /** Cookies that `oidc` has removed from the request, by name; expressions do not see them. */
   oidcCookies?: ReadonlyMap<string, string>;
-  /** A preflight without a session: the request ends with this error unless the route has `cors`, which responds to it. */
-  unlessCors?: GatewayError;
+  /** A preflight without a credential: the policy ends the request with this error unless the route has `cors`, which responds to it. */
+  unlessCors?: { readonly policy: "oidc" | "satisfy"; readonly error: GatewayError };
   /** Values that `metadata` of transformations has computed. */
   metadata?: Record<string, unknown>;
 }

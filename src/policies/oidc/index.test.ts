@@ -133,7 +133,7 @@ test("a preflight without a login passes the gateway's policy if cors of the rou
   const trace = new RecordedTrace();
   const context = contextOf({ method: "OPTIONS", headers: [...headers] }, { trace });
   assert.equal(atGateway.onRequest?.(context), undefined);
-  assert.equal(context.requestMetadata.unlessCors?.status, 401);
+  assert.equal(context.requestMetadata.unlessCors?.error.status, 401);
   assert.deepEqual(trace.events, [{ kind: "oidc", reason: "a CORS preflight carries no cookies" }]);
   assert.equal((await rejectionOf({ method: "OPTIONS", headers: [...headers] })).status, 401);
   assert.equal((await rejectionOf({ method: "OPTIONS" })).status, 401);

@@ -24,6 +24,7 @@ import type {
   Verified,
 } from "../contract/types.ts";
 import { definePolicy } from "../define/policy.ts";
+import { isPreflight } from "../shared/preflight.ts";
 import { COOKIE_SECRET } from "./cookie-key.ts";
 import { type Cookies, takeCookies } from "./cookies.ts";
 import { OidcCounts } from "./counts.ts";
@@ -188,7 +189,7 @@ class OidcAuthenticator implements Authenticator {
     // `cors` of this phase would have responded already, but `cors` of the route may do so: the decision is left to it.
     if (this.#phase === "gateway" && isPreflight(request)) {
       trace?.report(decisions, { code: "preflight" });
-      context.requestMetadata.unlessCors = new LoginError("authenticationRequired");
+      context.requestMetadata.unlessCors = { policy: KIND, error: new LoginError("authenticationRequired") };
       return undefined;
     }
     if (this.#incomplete) throw notFetched(context);
@@ -221,15 +222,6 @@ function failed({ trace }: PolicyContext, error: unknown, count: (problem: Login
 function ownCookies({ request, requestMetadata }: PolicyContext): Cookies {
   requestMetadata.oidcCookies ??= takeCookies(request.headers);
   return requestMetadata.oidcCookies;
-}
-
-/** A CORS preflight (Fetch, section 3.2.2). */
-function isPreflight({ method, headers }: HttpRequest): boolean {
-  return (
-    method === "OPTIONS" &&
-    getHeader(headers, "origin") !== undefined &&
-    (getHeader(headers, "access-control-request-method") ?? "") !== ""
-  );
 }
 
 /** Whether a redirect to a login page makes sense; else 401. gRPC clients do not follow redirects. */

@@ -198,6 +198,21 @@ test("clients cannot send the access token of a session themselves, whoever they
   assert.deepEqual(context.request.headers, []);
 });
 
+test("a preflight, which carries no credentials, is left to cors of the route, but only in the gateway phase", async () => {
+  const any = schema.parse({ any: [{ apiKey }, { jwtAuth }] }).any;
+  const preflight = {
+    method: "OPTIONS",
+    headers: ["origin", "https://a.example", "access-control-request-method", "GET"],
+  };
+  const context = contextOf(preflight);
+  assert.equal(await outcome(create([{ any }] as Satisfy, { ...DEPS, phase: "gateway" }), context), undefined);
+  const { policy: by, error } = context.requestMetadata.unlessCors ?? {};
+  assert.deepEqual([by, error?.code], ["satisfy", "TG_SATISFY"]);
+  assert.equal(await client(create([{ any }] as Satisfy, DEPS), contextOf(preflight)), 401);
+  const other = contextOf({ ...preflight, method: "GET" });
+  assert.equal(await client(create([{ any }] as Satisfy, { ...DEPS, phase: "gateway" }), other), 401);
+});
+
 test("callbacks and logouts belong to oidc, whatever else would let the request pass", async () => {
   const each = policy([{ ipAccess }, { oidc: { ...oidc, logout: { path: "/logout" } } }]);
   const source = { address: "10.1.2.3" };

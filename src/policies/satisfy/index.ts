@@ -9,16 +9,25 @@
 import { type ErrorCode, GatewayError } from "../../base/errors.ts";
 import type { CelEnvironment } from "../../cel/index.ts";
 import type { LocalReply } from "../../http/message/message.ts";
+import type { Phase } from "../../trace/events.ts";
 import { apiKey, prepareApiKey } from "../api-key/index.ts";
 import { basicAuth, prepareBasicAuth } from "../basic-auth/index.ts";
-import { applied, Decisions, rejected } from "../contract/decisions.ts";
+import { applied, Decisions, rejected, skipped } from "../contract/decisions.ts";
 import type { PolicyDeps } from "../contract/deps.ts";
 import { within } from "../contract/policy-error.ts";
-import type { Admission, Authenticator, PolicyContext, PolicyHooks, RequestOutcome } from "../contract/types.ts";
+import type {
+  Admission,
+  Authenticator,
+  PolicyContext,
+  PolicyHooks,
+  PolicyTrace,
+  RequestOutcome,
+} from "../contract/types.ts";
 import { definePolicy, type Hidden } from "../define/policy.ts";
 import { ipAccess, prepareIpAccess } from "../ip-access/index.ts";
 import { jwtAuth, prepareJwtAuth } from "../jwt-auth/index.ts";
 import { oidc, prepareOidc } from "../oidc/index.ts";
+import { isPreflight } from "../shared/preflight.ts";
 import type { Alternative, Satisfy } from "./schema.ts";
 
 const KIND = "satisfy";
@@ -34,7 +43,8 @@ interface Failure {
 
 type SatisfyDecision =
   | { readonly code: "satisfied"; readonly kind: AlternativeKind; readonly position: number; readonly of: number }
-  | { readonly code: "none" | "login" | "unchecked"; readonly failures: readonly Failure[] };
+  | { readonly code: "none" | "login" | "unchecked"; readonly failures: readonly Failure[] }
+  | { readonly code: "preflight" };
 
 const decisions = new Decisions<SatisfyDecision>(KIND, {
   satisfied: ({ kind, position, of }) =>
@@ -45,6 +55,7 @@ const decisions = new Decisions<SatisfyDecision>(KIND, {
       satisfied: false,
       action: "login",
     }),
+  preflight: () => skipped("a CORS preflight carries no credentials"),
   unchecked: ({ failures }) =>
     rejected(`an alternative could not be checked, and no other is satisfied: ${textOf(failures)}`, {
       satisfied: false,
@@ -116,7 +127,7 @@ function prepare(config: Satisfy, cel: CelEnvironment): (deps: PolicyDeps) => Po
         return { kind, authenticator: bind(deps.rehearsed?.(its, kind, own) ?? its) };
       }),
     );
-    return hooksOf(levels);
+    return hooksOf(levels, deps.phase);
   };
 }
 
@@ -135,7 +146,7 @@ function prepareAlternative(alternative: Alternative, cel: CelEnvironment): Prep
   throw new Error("an alternative without a policy has passed the schema");
 }
 
-function hooksOf(levels: readonly (readonly Bound[])[]): PolicyHooks {
+function hooksOf(levels: readonly (readonly Bound[])[], phase: Phase): PolicyHooks {
   const all = levels.flat().map(({ authenticator }) => authenticator);
   const serving = all.filter(({ serve }) => serve !== undefined);
 
@@ -148,9 +159,9 @@ function hooksOf(levels: readonly (readonly Bound[])[]): PolicyHooks {
   const check = (context: PolicyContext, level: number, admissions: readonly Admission[]): RequestOutcome => {
     const alternatives = levels[level];
     if (alternatives === undefined) return admit(context, admissions);
-    const proceed = (result: Admission | LocalReply): RequestOutcome =>
+    const proceed = (result: Result): RequestOutcome =>
       typeof result === "function" ? check(context, level + 1, [...admissions, result]) : result;
-    const result = firstOf(alternatives, context, 0, []);
+    const result = firstOf(alternatives, context, phase, 0, []);
     return result instanceof Promise ? result.then(proceed) : proceed(result);
   };
   return {
@@ -164,13 +175,17 @@ function hooksOf(levels: readonly (readonly Bound[])[]): PolicyHooks {
   };
 }
 
+/** What a level leads to: `undefined` leaves the request to `cors` of the route. */
+type Result = Admission | LocalReply | undefined;
+
 /** The first alternative from `from` on that is satisfied, or the response that leads to a login. Throws a GatewayError if none is. */
 function firstOf(
   alternatives: readonly Bound[],
   context: PolicyContext,
+  phase: Phase,
   from: number,
   failures: readonly Failure[],
-): Admission | LocalReply | Promise<Admission | LocalReply> {
+): Result | Promise<Result> {
   const trace = context.trace?.within(KIND);
   const failed = [...failures];
   const passed = (kind: AlternativeKind, at: number, admission: Admission): Admission => {
@@ -184,15 +199,15 @@ function firstOf(
       if (verified instanceof Promise)
         return verified.then(
           (admission) =>
-            admission === undefined ? firstOf(alternatives, context, i + 1, failed) : passed(kind, i, admission),
-          (error: unknown) => firstOf(alternatives, context, i + 1, [...failed, failureOf(kind, error)]),
+            admission === undefined ? firstOf(alternatives, context, phase, i + 1, failed) : passed(kind, i, admission),
+          (error: unknown) => firstOf(alternatives, context, phase, i + 1, [...failed, failureOf(kind, error)]),
         );
       if (verified !== undefined) return passed(kind, i, verified);
     } catch (error) {
       failed.push(failureOf(kind, error));
     }
   }
-  return refuse(alternatives, context, failed);
+  return refuse(alternatives, context, phase, failed);
 }
 
 /** Errors that mean that a request does not satisfy an alternative; others end the request. */
@@ -217,9 +232,20 @@ function failureOf(kind: AlternativeKind, error: unknown): Failure {
   return { kind, what, error };
 }
 
-/** Returns the response that leads to a login, or throws. */
-function refuse(alternatives: readonly Bound[], context: PolicyContext, failures: readonly Failure[]): LocalReply {
+/** Returns the response that leads to a login, or throws; of a preflight, the error is kept. */
+function refuse(
+  alternatives: readonly Bound[],
+  context: PolicyContext,
+  phase: Phase,
+  failures: readonly Failure[],
+): LocalReply | undefined {
   const { trace } = context;
+  // It carries no credentials. `cors` of this phase would have responded already, but that of the route may do so.
+  if (phase === "gateway" && isPreflight(context.request)) {
+    trace?.report(decisions, { code: "preflight" });
+    context.requestMetadata.unlessCors = { policy: KIND, error: rejection(undefined, failures) };
+    return undefined;
+  }
   const unchecked = failures.find(({ what }) => what === "unchecked");
   if (unchecked !== undefined) {
     trace?.report(decisions, { code: "unchecked", failures });
@@ -233,13 +259,18 @@ function refuse(alternatives: readonly Bound[], context: PolicyContext, failures
       trace?.report(decisions, { code: "login", failures });
       return reply;
     }
+  throw rejection(trace, failures);
+}
+
+/** The error with the challenges of all alternatives. */
+function rejection(trace: PolicyTrace | undefined, failures: readonly Failure[]): GatewayError {
   const decision = { code: "none", failures } as const;
   for (const [name, status] of CHALLENGES) {
     const headers = challengesOf(failures, name);
-    if (headers.length > 0) throw decisions.reject(trace, decision, "TG_SATISFY", { status, headers });
+    if (headers.length > 0) return decisions.reject(trace, decision, "TG_SATISFY", { status, headers });
   }
   // There are only addresses, and no credential would help.
-  throw decisions.reject(trace, decision, "TG_AUTHORIZATION");
+  return decisions.reject(trace, decision, "TG_AUTHORIZATION");
 }
 
 /** Of servers and of proxies (RFC 9110, sections 11.6.1 and 11.7.1); one response has one status. */

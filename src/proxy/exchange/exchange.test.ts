@@ -50,7 +50,7 @@ test("the task dump names the phase that a request waits in", async () => {
 
 test("a body in transit is in the phase respond, and may take longer than requestTimeout", async () => {
   await using upstream = await RawUpstream.listen();
-  await using plane = await TestPlane.start(to(upstream, { timeout: { requestTimeout: ms(400) } }));
+  await using plane = await TestPlane.start(to(upstream, { timeout: { requestTimeout: ms(1500) } }));
   const client = await RawPeer.connect(plane.port);
   client.send(GET);
   const peer = await upstream.connection();
@@ -77,7 +77,7 @@ test("requestTimeout covers all attempts together, also after a response that wa
     }
   });
   const retry = { attempts: 3, backoff: ms(0), codes: [503] };
-  await using plane = await TestPlane.start(to(upstream, { retry, timeout: { requestTimeout: ms(150) } }));
+  await using plane = await TestPlane.start(to(upstream, { retry, timeout: { requestTimeout: ms(1000) } }));
   const client = await RawPeer.connect(plane.port);
   client.send(GET);
   const response = await client.message();

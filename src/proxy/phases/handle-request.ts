@@ -194,6 +194,20 @@ function asGatewayError(error: unknown, log: Services["log"]): GatewayError {
 
 // ── the first phase ──
 
+/** A request that no route explains: the log says why it has a response. */
+async function validated(
+  answer: Promise<undefined | LocalReply>,
+  { downstream, request, services }: Pick<Exchange, "downstream" | "request" | "services">,
+): Promise<undefined | LocalReply> {
+  const reply = await answer;
+  if (reply !== undefined)
+    services.log.info("a validation by http-01 was answered", {
+      name: request.authority,
+      from: downstream.connection.name,
+    });
+  return reply;
+}
+
 /** Checks what the protocol engine cannot check, and adds the fields about the request's origin. */
 function accept(
   exchange: Pick<
@@ -215,7 +229,10 @@ function accept(
   if (downstream.hasUnderscore || ownFields.hasUnderscore) dropImitations(request.headers, ownFields);
   bind.forwarding.apply(request, downstream, exchange.requestId);
   // gRPC calls are always POST.
-  if (method !== "POST" || !isGrpc(request.headers)) return bind.challenges?.answerHttp(method, request.path);
+  if (method !== "POST" || !isGrpc(request.headers)) {
+    const answer = bind.challenges?.answerHttp(method, request.path);
+    return answer === undefined ? undefined : validated(answer, exchange);
+  }
   exchange.grpc = "sent";
   exchange.deadlines.startGrpc();
   return undefined;

@@ -43,7 +43,7 @@ export function routePolicies(exchange: Running): PhaseResult {
   // A preflight that a gateway policy would have rejected for a missing login: only `cors` may respond to it.
   const { unlessCors } = exchange.policyState.found;
   if (unlessCors !== undefined && !chain.request.some(({ kind }) => kind === "cors"))
-    throw endedBy(exchange, { kind: "oidc", phase: "gateway" }, unlessCors);
+    throw endedBy(exchange, { kind: unlessCors.policy, phase: "gateway" }, unlessCors.error);
   return runChain(exchange, chain, 0, "route policies");
 }
 

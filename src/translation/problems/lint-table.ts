@@ -291,6 +291,16 @@ export const LINTS = {
     says: (preference: Preference, isStrict: boolean) =>
       `no endpoint is near, because the ${preference} of this gateway is not set: ${isStrict ? "none takes requests" : "all get requests alike"}`,
   }),
+  "no-near-endpoint": lint({
+    title: "No endpoint is where the gateway is",
+    meaning:
+      "With the mode `Strict`, only endpoints with all preferences in common with the gateway get requests, and there is none.",
+    remedy: {
+      file: "use the mode Failover, or correct the locality of the endpoints or of the gateway (config.locality, LOCALITY)",
+      objects: { instead: "`trafficDistribution` only prefers" },
+    },
+    says: (first: string) => `every request gets 503, because no endpoint is near; of the first one, ${first}`,
+  }),
   "lone-retry": lint({
     title: "A retry goes to the endpoint that failed",
     meaning:

@@ -31,8 +31,8 @@ export interface Balancer {
   choose(key?: Uint8Array, failed?: ReadonlySet<Endpoint>, evicted?: Endpoint[]): Endpoint | undefined;
   /** Whether any endpoint besides `endpoint` and those in `failed` takes calls now. */
   hasOther(endpoint: Endpoint, failed?: ReadonlySet<Endpoint>): boolean;
-  /** For explanations: what is behind this endpoint, or gets no requests. Absent: nothing is. */
-  passedOver?(chosen: Endpoint): readonly PassedOver[];
+  /** For explanations: what is behind this endpoint, or gets no requests; without one, all. Absent: nothing is. */
+  passedOver?(chosen: Endpoint | undefined): readonly PassedOver[];
   /** The endpoint of this name (`host:port`) if it takes calls now: for requests that belong to one endpoint. */
   find(name: string): Endpoint | undefined;
 }
@@ -108,10 +108,10 @@ export class BucketBalancer implements Balancer {
     this.#order = order;
   }
 
-  passedOver(chosen: Endpoint): readonly PassedOver[] {
+  passedOver(chosen: Endpoint | undefined): readonly PassedOver[] {
     const order = this.#order;
     if (order === undefined) return [];
-    const rank = this.#buckets.findIndex(({ endpoints }) => endpoints.includes(chosen));
+    const rank = this.#buckets.findIndex(({ endpoints }) => chosen !== undefined && endpoints.includes(chosen));
     const behind = this.#buckets.slice(rank + 1).flatMap(({ endpoints }) => endpoints);
     return [
       ...behind.map((endpoint) => ({ name: endpoint.pool.name, why: order.whyBehind(endpoint) })),

@@ -29,7 +29,7 @@ export class MovableBalancer implements Balancer {
     return this.#current.hasOther(endpoint, failed);
   }
 
-  passedOver(chosen: Endpoint): readonly PassedOver[] {
+  passedOver(chosen: Endpoint | undefined): readonly PassedOver[] {
     return this.#current.passedOver?.(chosen) ?? [];
   }
 

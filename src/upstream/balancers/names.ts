@@ -42,7 +42,7 @@ export class NamesBalancer implements Balancer {
     return this.#latest().hasOther(endpoint, failed);
   }
 
-  passedOver(chosen: Endpoint): readonly PassedOver[] {
+  passedOver(chosen: Endpoint | undefined): readonly PassedOver[] {
     return this.#latest().passedOver?.(chosen) ?? [];
   }
 

@@ -101,6 +101,8 @@ test("why a workload is behind others", () => {
   assert.equal(why({ locality: { region: "eu", zone: "eu-1" } }), "");
   assert.equal(why({ locality: { region: "us" } }, { mode: "Standard" }), "");
   assert.equal(why({ locality: { region: "us" }, backup: true }), "a backup");
+  assert.match(why({ locality: { region: "us" }, backup: true }, { mode: "Strict" }), /its region/);
+  assert.equal(why({ locality: { region: "eu", zone: "eu-1" }, backup: true }, { mode: "Strict" }), "a backup");
   assert.equal(why({ status: "unhealthy" }), "its status is unhealthy");
   assert.equal(why({ status: "unhealthy", backup: true }, { healthPolicy: "AllowAll" }), "a backup");
   assert.equal(whyBehind({}, workload("a", { locality: { region: "us" } }), OWN), "");

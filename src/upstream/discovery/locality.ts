@@ -90,9 +90,13 @@ export function prefersNear({ loadBalancer }: Pick<Service, "loadBalancer">): bo
 export function whyBehind(service: Pick<Service, "loadBalancer">, workload: Workload, own: Locality): string {
   const { loadBalancer } = service;
   if (workload.status !== "healthy" && loadBalancer?.healthPolicy !== "AllowAll") return "its status is unhealthy";
-  if (workload.backup === true) return "a backup";
-  if (loadBalancer === undefined || !prefersNear(service)) return "";
-  const { routingPreferences } = loadBalancer;
+  const apart = whyApart(service, workload, own);
+  // With `Strict`, a backup elsewhere gets no requests either.
+  return workload.backup === true && (apart === "" || loadBalancer?.mode !== "Strict") ? "a backup" : apart;
+}
+
+function whyApart(service: Pick<Service, "loadBalancer">, workload: Workload, own: Locality): string {
+  const { routingPreferences = [] } = prefersNear(service) ? (service.loadBalancer ?? {}) : {};
   const theirs = localityOf(workload);
   const differing = routingPreferences[agreement(theirs, own, routingPreferences)];
   if (differing === undefined) return "";

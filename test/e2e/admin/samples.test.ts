@@ -122,8 +122,9 @@ test("samples stand for all requests of their route, and for those without one",
   const weightOf = (prefix: string) =>
     all.filter(({ target }) => target.startsWith(prefix)).reduce((sum, { weight }) => sum + weight, 0);
   assert.equal(weightOf("/none"), 3);
-  // The latest requests may wait for the next sample.
-  assert.ok(weightOf("/shop") >= 16 && weightOf("/shop") <= 40);
+  // With the four of the test before. The latest requests may wait for the next sample.
+  const weight = weightOf("/shop");
+  assert.ok(weight >= 16 && weight <= 44, `${weight}`);
   const { all: none } = await samples("?last=0s");
   assert.deepEqual(none, []);
 });

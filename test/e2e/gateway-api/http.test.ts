@@ -170,6 +170,7 @@ suite("HTTP listeners and routes as the Gateway API defines them", () => {
           http(
             "web",
             "",
+            timed("/patient", { requestTimeout: "60s", backendRequestTimeout: "60s" }),
             timed("/request", { requestTimeout: "100ms" }),
             timed("/backend", { backendRequestTimeout: "100ms" }),
             timed("/off", { requestTimeout: "0s", backendRequestTimeout: "0s" }),
@@ -178,7 +179,7 @@ suite("HTTP listeners and routes as the Gateway API defines them", () => {
       ],
     });
     const port = gateway.port();
-    assert.equal(await outcome(port, "h", "/request/fast"), "late");
+    assert.equal(await outcome(port, "h", "/patient/slow"), "late");
     assert.equal(await outcome(port, "h", "/request/slow"), 504);
     assert.equal(await outcome(port, "h", "/backend/slow"), 504);
     assert.equal(await outcome(port, "h", "/off/slow"), "late");

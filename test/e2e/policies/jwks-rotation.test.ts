@@ -12,8 +12,6 @@ import { Gateway } from "../../../src/main/gateway.ts";
 import { LogSink } from "../../../src/main/log-sink.ts";
 import { ANYWHERE } from "../../../src/net/testing/egress.ts";
 import { ResourceStore } from "../../../src/translation/resources/store.ts";
-import { WorkerThreads } from "../../../src/worker/worker-threads.ts";
-import { WORKER_MODULE } from "../../helpers/programs.ts";
 
 const run = promisify(execFile);
 
@@ -61,7 +59,7 @@ class QuickGateway implements AsyncDisposable {
       env,
       () => ({ output, sink: new LogSink(() => "") }),
       () => {},
-      { resources: new ResourceStore(ANYWHERE, timing), threads: new WorkerThreads(0, WORKER_MODULE) },
+      { resources: new ResourceStore(ANYWHERE, timing) },
     );
   }
 

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { CertificatesAnswer } from "../../../src/admin/plane/certificates.ts";
+import type { ConfigStatus } from "../../../src/admin/plane/config-status.ts";
 import { AcmeTestServer } from "../../helpers/acme-server.ts";
 import { noOpenssl } from "../../helpers/certificates.ts";
 import { freePorts } from "../../helpers/free-ports.ts";
@@ -58,12 +59,29 @@ test("until its certificate is issued a listener refuses or is self-signed, then
     [["a.example"], "pending", "refuse", { step: "order", at: null }],
     [["b.example"], "pending", "selfSigned", { step: "order", at: null }],
   ]);
+  const pending = async () =>
+    ((await (await fetch(`${gateway.url("admin")}/config/status`)).json()) as ConfigStatus).pendingCertificates;
+  const { count, first = [] } = (await pending()) ?? {};
+  assert.deepEqual(
+    [count, first.map(({ name, state }) => [name, state])],
+    [
+      2,
+      [
+        ["a.example", "pending"],
+        ["b.example", "pending"],
+      ],
+    ],
+  );
   // A reload while the server has not asked yet.
   assert.equal(await gateway.reconfigure(config("after")), "applied");
   const validation = async (token: string) =>
     (await fetch(`http://127.0.0.1:${http}/.well-known/acme-challenge/${token}`)).text();
   const { token = "", thumbprint } = server.orders.find(({ name }) => name === "b.example") ?? {};
   assert.equal(await validation(token), `${token}.${thumbprint}`);
+  // Servers follow redirects to HTTPS.
+  const redirected = await get(tls, "b.example", { rejectUnauthorized: false }, `/.well-known/acme-challenge/${token}`);
+  assert.equal(redirected.body, `${token}.${thumbprint}`);
+  await logged(gateway, { message: "a validation by http-01 was answered", name: `127.0.0.1:${http}` });
   // Tokens of others are requests like any other, as are names of other files.
   assert.equal(await validation("aaaaaaaaaaaaaaaaaaaaaaaa"), "after");
   assert.equal(await validation("a.example.tls-alpn"), "after");
@@ -78,6 +96,7 @@ test("until its certificate is issued a listener refuses or is self-signed, then
     assert.deepEqual([state, issuer, source, next?.step, lastError], ["valid", "ACME test CA", "acme", "renew", null]);
     assert.ok(Date.parse(next?.at ?? "") > Date.now());
   }
+  assert.deepEqual(await pending(), { count: 0, first: [] });
   const metrics = await gateway.metricsText();
   assert.match(metrics, /^tracegate_certificate_orders_total\{name="a\.example",.*result="issued"\} 1$/m);
   assert.match(metrics, /^tracegate_certificate_expiry_timestamp_seconds\{.*listener="secure\/listener0"\} \d+$/m);

@@ -25,6 +25,9 @@ const backend = createServer((_request, response) => void slow.push(response));
 
 const CASES: Readonly<Record<string, () => Promise<void>>> = {
   "systemctl start waits until the gateway serves on port 80, as a user of its own with no other right": async () => {
+    // Everything is slow here.
+    dropIn("patience.conf", "[Service]\nTimeoutStartSec=300\nWatchdogSec=180\n");
+    await systemctl("daemon-reload");
     configure("one");
     await systemctl("start", "tracegate");
     assert.equal(await answer(), "one");
@@ -91,7 +94,7 @@ const CASES: Readonly<Record<string, () => Promise<void>>> = {
   "a process that took over and hangs is restarted by the watchdog": async () => {
     // A process that is stopped does not even take the signal with which systemd asks it to end.
     configure("four");
-    dropIn("watchdog.conf", "[Service]\nWatchdogSec=6\nTimeoutAbortSec=2\n");
+    dropIn("watchdog.conf", "[Service]\nWatchdogSec=20\nTimeoutAbortSec=2\n");
     await systemctl("daemon-reload");
     await systemctl("restart", "tracegate");
     await systemctl("reload", "tracegate");
@@ -166,7 +169,7 @@ function dropIn(name: string, text: string): void {
 
 function systemctl(...args: readonly string[]): Promise<void> {
   return new Promise((resolve, reject) => {
-    execFile("systemctl", args, { timeout: 2 * PATIENCE }, (error: ExecFileException | null, _stdout, stderr) => {
+    execFile("systemctl", args, { timeout: 3 * PATIENCE }, (error: ExecFileException | null, _stdout, stderr) => {
       if (error === null) resolve();
       else reject(new Error(`systemctl ${args.join(" ")}: ${stderr}`));
     });

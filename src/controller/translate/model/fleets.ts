@@ -110,8 +110,10 @@ export const membersOfClass = defineQuery<readonly string[]>("membersOfClass", (
 /** The fleet that is to serve a Gateway. Key: `<namespace>/<name>` of the Gateway. */
 export const fleetOf = defineQuery<Fleet>("fleetOf", (read, key) => {
   const gateway = read.get("Gateway", key);
-  const shared = gateway && ourClass(read, gateway) && read.query(sharedFleet, gateway.spec.gatewayClassName);
-  return shared === undefined || mergeProblem(read, gateway as Gateway) !== undefined ? ownFleet(key) : shared;
+  if (gateway === undefined || ourClass(read, gateway) === undefined) return ownFleet(key);
+  const shared =
+    mergeProblem(read, gateway) === undefined ? read.query(sharedFleet, gateway.spec.gatewayClassName) : undefined;
+  return shared ?? ownFleet(key);
 });
 
 /**
