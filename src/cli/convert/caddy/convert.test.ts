@@ -97,6 +97,23 @@ test("handlers with a matcher concern only what they select, in the order of Cad
   );
 });
 
+test("a login and a route that no one match can have together close the route", () => {
+  const found = routes(`@a header X 1\n@b header X 2\nbasic_auth @a {\nalice ${HASH}\n}\nreverse_proxy @b app:80`);
+  assert.equal(found[0]?.status, 501);
+});
+
+test("a handler for what is below a path does not concern the path itself", () => {
+  const found = routes("header /a/b* X y\nrespond /a 403\nreverse_proxy app:80");
+  assert.deepEqual(
+    found.map(({ matches, status }) => [matches, status]),
+    [
+      [[{ exact: "/a" }], 403],
+      [[{ regex: "/a/b.*" }], undefined],
+      [[], undefined],
+    ],
+  );
+});
+
 test("sites: ports, certificates, redirects", () => {
   const sites = (text: string) => {
     const { ports, routes } = convertCaddy("Caddyfile", text, undefined);

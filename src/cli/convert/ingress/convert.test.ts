@@ -136,11 +136,26 @@ test("a rule for any host redirects only the hosts that have a certificate", () 
   const rules = [
     { http: { paths: [{ pathType: "Prefix", backend: { service: { name: "app", port: { number: 80 } } } }] } },
   ];
-  const { routes } = converted(ingress({}, { rules, tls: [{ hosts: ["a.example.com"], secretName: "tls" }] }));
+  const tls = [{ hosts: ["a.example.com"], secretName: "tls" }];
+  const plain = ingress({ [`${PREFIX}ssl-redirect`]: "false" });
+  const { routes } = converted(ingress({}, { rules, tls }), {
+    ...plain,
+    spec: {
+      rules: [
+        {
+          http: {
+            paths: [{ path: "/b", pathType: "Prefix", backend: { service: { name: "app", port: { number: 80 } } } }],
+          },
+        },
+      ],
+    },
+  });
+  const both = ["http/http", "https/a-example-com"];
   assert.deepEqual(
     routes.map(({ hostnames, listeners }) => [hostnames, listeners]),
     [
-      [undefined, ["http/http", "https/a-example-com"]],
+      [undefined, both],
+      [undefined, both],
       [["a.example.com"], ["http/http"]],
     ],
   );
