@@ -179,7 +179,8 @@ test("the addresses of names: endpoints in place of the name, in the order of th
 });
 
 test("a configuration that takes a destination over keeps the addresses of its name, with their health", () => {
-  const addresses = { "a.test": ["10.0.1.1", "10.0.1.2"].map((each) => ({ at: [each], rank: 0, share: 1 })) };
+  const found = ["10.0.1.1", "10.0.1.2"].map((each) => ({ at: [each], rank: 0, share: 1 }));
+  const addresses = { "a.test": found };
   using made = destinations([], [], () => 0, undefined, addresses);
   const target: Target = { type: "static", host: "a.test", port: 80 };
   const destination = made.all.find(target, {});
@@ -187,10 +188,16 @@ test("a configuration that takes a destination over keeps the addresses of its n
   const [first] = destination.balancer?.endpoints ?? [];
   const next = new Destinations(made.endpoints, new ServiceIndex(), {}, () => 0, made.all.former);
   next.takeOver(destination);
-  assert.equal(next.find(target, {}), destination);
   made.endpoints.release(made.all.held);
   assert.equal(destination.balancer?.endpoints[0], first);
-  assert.equal(made.endpoints.stats().length, 2);
+  addresses["a.test"] = found.slice(0, 1);
+  destination.balancer?.choose();
+  assert.deepEqual(
+    made.endpoints.stats().map(({ target }) => target),
+    ["10.0.1.1:80"],
+    "it is still followed",
+  );
+  assert.equal(next.find(target, {}), destination);
   made.endpoints.release(next.held);
   assert.deepEqual(made.endpoints.stats(), []);
 });
