@@ -203,6 +203,11 @@ test("a backend with a name: an endpoint for each address; the name itself while
   const shown = (views: BackendViews, key: string): unknown =>
     views.one(key)?.endpoints.shown.map(({ addresses, weight, name }) => [addresses.join(), weight, name]);
   assert.deepEqual(shown(view(whole), "/shop"), [["shop.test:9000", 1, { addresses: [], error: "not found" }]]);
+  const [unresolved] = view(whole).list({ failing: true, limit: 9 }).backends.shown;
+  assert.deepEqual(
+    [unresolved?.key, unresolved?.failing, unresolved?.endpoints.shown[0]?.state],
+    ["/shop", 1, "unresolved"],
+  );
   const of = namedKey(shop, 1);
   const found = { addresses: ["10.0.0.1"], ageMs: null };
   const omitted = { omitted: 3, address: { at: ["10.0.0.2"], rank: 1, share: 1 } };

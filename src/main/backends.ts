@@ -203,6 +203,7 @@ function stateOf(stats: EndpointStats | undefined): EndpointView["state"] {
   if (stats === undefined) return "unused";
   if (stats.check?.healthy === false) return "unhealthy";
   if (stats.evictedMs !== null) return "evicted";
+  if (stats.name?.error !== undefined && stats.name.addresses.length === 0) return "unresolved";
   return stats.check !== null && stats.check.healthy === undefined ? "pending" : "healthy";
 }
 

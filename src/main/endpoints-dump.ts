@@ -174,8 +174,8 @@ function seenAt(address: Address, capacity: number, stats: readonly EndpointStat
   if ("path" in address || found.length === 0)
     return [{ host: targetName(address), seen: { addresses: [address], capacity, stats } }];
   return [...Map.groupBy(found, ({ target }) => target)].map(([host, own]) => {
-    const { address: { at = [] } = {}, weight = capacity } = own[0]?.resolved ?? {};
-    const addresses = at.map((each) => ({ host: each, port: address.port }));
+    const { address: { at = [], port = address.port } = {}, weight = capacity } = own[0]?.resolved ?? {};
+    const addresses = at.map((each) => ({ host: each, port }));
     return { host, seen: { addresses, capacity: weight, stats: own } };
   });
 }

@@ -8,6 +8,7 @@ interface EndpointHealth {
   readonly state: string;
   readonly evicted?: { readonly until: number; readonly cause?: EvictionCause };
   readonly check?: { readonly reason?: string };
+  readonly name?: { readonly error?: string };
   readonly backup?: boolean;
   readonly behind?: string;
 }
@@ -21,8 +22,9 @@ export function stateText({
 }
 
 /** Why an endpoint gets no requests, or only in place of others. Empty if it gets some, or if service discovery keeps them from it. */
-export function whyText({ state, evicted, check, backup, behind = "" }: EndpointHealth): string {
+export function whyText({ state, evicted, check, name, backup, behind = "" }: EndpointHealth): string {
   if (state === "unhealthy") return check?.reason ?? "";
+  if (state === "unresolved") return name?.error ?? "";
   if (evicted === undefined) return backup === true ? "backup" : behind;
   return joined(`until ${timeText(evicted.until)}`, evicted.cause);
 }

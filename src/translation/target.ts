@@ -47,7 +47,10 @@ export function translateTarget(input: TargetInput, path: Path, context: TargetC
   if (input.host !== undefined) {
     const target = translateHost(input.host, path, context) ?? { type: "invalid", reference: input.host };
     if (dns === undefined) return target;
-    if (isName(target)) return { ...target, dns };
+    if (isName(target)) {
+      reportFirst(target, dns, path, context.report);
+      return { ...target, dns };
+    }
     if (target.type !== "invalid") context.report([...path, "dns"], NOT_A_NAME);
     return target;
   }
@@ -90,8 +93,21 @@ export function translateHost(host: string, path: Path, { hosts, report }: Targe
 /** For `dns`. */
 const NOT_A_NAME: Problem = { message: "is for a host that is a name; leave it out" };
 
+/** SRV records have no order in which one server could stand for all. */
+export function reportFirst(
+  { srv }: Pick<NamedTarget, "srv">,
+  { mode }: DnsSettings,
+  path: Path,
+  report: Report,
+): void {
+  if (srv !== undefined && mode === "first")
+    report([...path, "dns", "mode"], { message: `servers of srv:${srv} are an endpoint each; leave it out` });
+}
+
+type NamedTarget = Extract<Target, { type: "static" }>;
+
 /** Whether a target is looked up. */
-export function isName(target: Target): target is Extract<Target, { type: "static" }> {
+export function isName(target: Target): target is NamedTarget {
   return target.type === "static" && isIP(target.host) === 0;
 }
 
@@ -100,14 +116,21 @@ function invalidHost(text: string): Problem {
   const message = `invalid host:port: ${text.replace(/.*@/s, "<redacted>@")}`;
   const [, scheme, authority = ""] = /^(https?):\/\/([^/?#@]+)(?:[/?#].*)?$/i.exec(text) ?? [];
   const cause = { code: "invalidDestination" } as const;
-  if (scheme === undefined) return { message, expected: "host:port, ip:port, [ipv6]:port or unix:/path", cause };
+  if (scheme === undefined)
+    return { message, expected: "host:port, ip:port, [ipv6]:port, srv:name or unix:/path", cause };
   const secure = scheme.toLowerCase() === "https";
   const host = /:\d+$/.test(authority) ? authority : `${authority}:${secure ? 443 : 80}`;
   const further = secure ? ", with backendTLS: {} among the backend's policies" : "";
   return { message, expected: `${host}, not a URL${further}`, cause };
 }
 
+/** Labels of a service and protocol (RFC 2782), then the domain. */
+const SRV = /^srv:(?=.{1,253}$)((?:_[A-Za-z0-9-]+\.)*((?:[A-Za-z0-9-]+\.)*[A-Za-z0-9-]+))\.?$/;
+
 function parseHost(text: string): HostTarget | undefined {
+  const [, srv, domain] = SRV.exec(text) ?? [];
+  if (srv !== undefined && domain !== undefined && isIP(domain) === 0)
+    return { type: "static", host: domain, port: 0, srv };
   // A path that is not absolute would depend on the folder that the gateway was started in.
   if (text.startsWith("unix:")) return text[5] === "/" ? { type: "unix", path: text.slice(5) } : undefined;
   const match = /^(?:\[([0-9A-Fa-f:.]+)\]|([A-Za-z0-9._-]+)):(\d{1,5})$/.exec(text);
@@ -119,14 +142,22 @@ function parseHost(text: string): HostTarget | undefined {
 }
 
 /** Proxies connect to hosts. */
-export function isTunnelled({ type }: Target): boolean {
-  return type !== "unix" && type !== "internal";
+export function isTunnelled(target: Target): boolean {
+  return (
+    target.type !== "unix" && target.type !== "internal" && !(target.type === "static" && target.srv !== undefined)
+  );
 }
+
+const UNREACHED: Readonly<Partial<Record<Target["type"], string>>> = {
+  unix: "reach a Unix socket",
+  internal: "reach the admin API",
+  static: "look up SRV records",
+};
 
 /** Reports a `backendTunnel` to a target that no proxy can reach; `path` is that of the object with `policies`. */
 export function checkTunnel(target: Target, { backendTunnel }: PolicySet, path: Path, report: Report): void {
   if (backendTunnel !== undefined && !isTunnelled(target))
     report([...path, "policies", "backendTunnel"], {
-      message: `no proxy can reach ${target.type === "unix" ? "a Unix socket" : "the admin API"}; leave it out`,
+      message: `no proxy can ${UNREACHED[target.type] ?? "reach it"}; leave it out`,
     });
 }

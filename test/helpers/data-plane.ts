@@ -89,8 +89,8 @@ export interface PlaneOptions {
   readonly overload?: { readonly limits: OverloadLimits; readonly thread: OverloadSystem };
   /** What differs from the defaults. */
   readonly expressions?: Partial<ExpressionLimits & ExpressionClock>;
-  /** Finds the addresses of names. Default: the system. */
-  readonly lookup?: System["lookup"];
+  /** What differs from the system in looking up names. */
+  readonly names?: Partial<System>;
 }
 
 const CALM: OverloadSystem = {
@@ -134,8 +134,7 @@ export class TestPlane {
     const settings = { connectTimeout: 10_000, idleTimeout: 90_000, maxIdle: undefined, keepAliveDelay: 0 };
     const { own } = this;
     const egress = new Egress(options.egress ?? { provenance: "operator", lookupRules: NO_LOOKUP_RULES }, own);
-    const system = options.lookup === undefined ? SYSTEM : { ...SYSTEM, lookup: options.lookup };
-    const resolver = new Resolver("All", egress, undefined, system);
+    const resolver = new Resolver("All", egress, undefined, { ...SYSTEM, ...options.names });
     const pools = new Pools({ ...settings, ...options.pool }, resolver, { onConnected: () => {} }, this.#sweeper);
     const observer = { onConnected: () => {} };
     const probes = new Pools({ ...settings, ...options.pool }, resolver, observer, this.#sweeper);

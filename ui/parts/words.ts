@@ -19,6 +19,7 @@ export function stateTone(state: EndpointView["state"]): "good" | "warn" | "bad"
     case "pending":
       return "warn";
     case "unhealthy":
+    case "unresolved":
     case "notReady":
       return "bad";
     case "unused":

@@ -72,7 +72,7 @@ interface RouteView {
 
 /** Whether an endpoint gets no requests, although a route leads to it. */
 export function isFailing({ state }: EndpointView): boolean {
-  return state === "evicted" || state === "unhealthy" || state === "notReady";
+  return state === "evicted" || state === "unhealthy" || state === "notReady" || state === "unresolved";
 }
 
 /** An address of a backend. Numbers are sums over all workers, averages are weighted by requests. */
@@ -81,9 +81,9 @@ export interface EndpointView {
   readonly addresses: readonly string[];
   /**
    * `unused`: no worker knows it, because no route leads to it; `pending`: it gets requests, and its first active check has not ended;
-   * `notReady`: service discovery says that it is unhealthy, so it gets no requests.
+   * `unresolved`: its name has no address, so its requests fail; `notReady`: service discovery says that it is unhealthy, so it gets no requests.
    */
-  readonly state: "healthy" | "evicted" | "unhealthy" | "notReady" | "pending" | "unused";
+  readonly state: "healthy" | "evicted" | "unhealthy" | "unresolved" | "notReady" | "pending" | "unused";
   /** In what `tgctl ui` makes of the answers of replicas: the pods of those that see this state, where others do not. */
   readonly stateAt?: readonly string[];
   readonly evicted?: {

@@ -12,6 +12,7 @@ import { averageOf, mostOf, type OfReplica, sumOf } from "./replica.ts";
 const STATES: Readonly<Record<EndpointView["state"], number>> = {
   evicted: 0,
   unhealthy: 1,
+  unresolved: 2,
   notReady: 2,
   pending: 3,
   healthy: 4,

@@ -6,7 +6,7 @@ import { algorithm, slowStart } from "./services.ts";
 
 const endpoint = z
   .strictObject({
-    host: z.string().describe("`host:port`, `ip:port` or `unix:/path`."),
+    host: z.string().describe("`host:port`, `ip:port`, `srv:_service._proto.domain` or `unix:/path`."),
     weight: z
       .int()
       .min(0)

@@ -77,7 +77,7 @@ const TARGET_KEYS = [
 ] as const;
 
 const target = {
-  host: z.string().optional().describe("`host:port`, `ip:port` or `unix:/path`."),
+  host: z.string().optional().describe("`host:port`, `ip:port`, `srv:_service._proto.domain` or `unix:/path`."),
   endpoints,
   dns,
 };

@@ -7,6 +7,7 @@ import { reportIssues } from "../../translation/problems/schema-errors.ts";
 import { reportDuplicates } from "../../translation/references.ts";
 import {
   isName,
+  reportFirst,
   type TargetContext,
   type TargetInput,
   translateHost,
@@ -56,6 +57,8 @@ export function translateBackendTarget(input: PoolOrTarget, key: string, path: P
   const workloads = Array.isArray(endpoints)
     ? translate(endpoints, at, context)
     : inFile(endpoints.file, [...at, "file"], context, (list, into) => translate(list, [], into));
+  for (const { address } of workloads)
+    if (dns !== undefined && isNamed(address)) reportFirst(address, dns, path, context.report);
   if (dns !== undefined && workloads.length > 0 && workloads.every(({ address }) => !isNamed(address)))
     context.report([...path, "dns"], { message: "no endpoint is a name; leave it out" });
   const balancing = balancingOf(loadBalancer, workloads);
@@ -84,7 +87,7 @@ function written({
   return { ...(region && { region }), ...(zone && { zone }), ...(subzone && { subzone }) };
 }
 
-function isNamed(address: Workload["address"]): boolean {
+function isNamed(address: Workload["address"]): address is Extract<Workload["address"], { readonly host: string }> {
   return address !== undefined && "host" in address && isName({ type: "static", ...address });
 }
 

@@ -18,6 +18,13 @@ const fixed = z
       .optional()
       .describe("Host name or IP address."),
     port: z.int().min(1).max(65535).optional().describe("Port of the host."),
+    srv: z
+      .string()
+      .min(1)
+      .max(253)
+      .regex(/^[A-Za-z0-9_.-]+$/, { message: "write the name of the records, such as _http._tcp.example.com" })
+      .optional()
+      .describe("Name of SRV records, such as `_http._tcp.example.com`, in place of host and port."),
     dns,
     unixPath: z
       .string()
@@ -29,9 +36,11 @@ const fixed = z
       ),
   })
   .refine(
-    ({ host, port, unixPath }) =>
-      unixPath === undefined ? host !== undefined && port !== undefined : host === undefined && port === undefined,
-    { message: "either host and port or unixPath is required" },
+    ({ host, port, srv, unixPath }) => {
+      const others = [srv, unixPath].filter((each) => each !== undefined).length;
+      return others === 0 ? host !== undefined && port !== undefined : others === 1 && (host ?? port) === undefined;
+    },
+    { message: "one of host with port, srv and unixPath is required" },
   )
   .describe("A fixed address.");
 

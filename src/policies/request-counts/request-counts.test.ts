@@ -169,7 +169,7 @@ test("threads together never exceed a limit, and nothing is left when all reques
       const running = new Int32Array(seen);
       parentPort.once("message", () => {
         let most = 0;
-        for (let i = 0; i < 20000; i++) {
+        for (let i = 0; i < 100000; i++) {
           const request = limit.begin(max, "shared");
           if (request === undefined) continue;
           most = Math.max(most, Atomics.add(running, 0, 1) + 1);

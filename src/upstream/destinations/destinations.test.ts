@@ -7,7 +7,7 @@ import { type LoadBalancer, type Service, ServiceIndex, type Workload } from "..
 import { Endpoints } from "../endpoints/endpoints.ts";
 import { SharedLoads } from "../endpoints/shared-loads.ts";
 import { Pools } from "../pools/pools.ts";
-import type { NamedAddress } from "../resolve/followed-name.ts";
+import type { NamedAddress } from "../resolve/named-addresses.ts";
 import { Resolver } from "../resolve/resolver.ts";
 import type { Target } from "../settings/target.ts";
 import { Destinations } from "./destinations.ts";

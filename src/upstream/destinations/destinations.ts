@@ -119,8 +119,8 @@ export class Destinations {
     const settings = connectionOf(policies, this.#services);
     switch (target.type) {
       case "static": {
-        const { host, port, dns } = target;
-        const address: PoolTarget = { host, port, ...(dns && { dns }), ...settings };
+        const { type: _, ...where } = target;
+        const address: PoolTarget = { ...where, ...settings };
         if (!isFollowed(address)) return this.#single(target, address, check);
         return this.#named(target, address, check);
       }
@@ -346,7 +346,10 @@ export function proxyService({ backendTunnel }: DestinationPolicies): string | u
 
 /** Every healthy workload of a service may be the proxy, unless it is drained. */
 function proxiesAt(target: Target, services: ServiceIndex): Address[] {
-  if (target.type === "static") return [{ host: target.host, port: target.port }];
+  if (target.type === "static") {
+    const { type: _, ...address } = target;
+    return [address];
+  }
   if (target.type === "unix") return [{ path: target.path }];
   if (target.type !== "service" && target.type !== "pool") return [];
   const { service, workloads } = services.find(target.key) ?? { service: undefined, workloads: [] };

@@ -44,7 +44,7 @@ export interface Workload {
   readonly backup?: true;
   /** Of an endpoint of a pool: its only address, in place of `workloadIps`, `hostname` and ports. */
   readonly address?:
-    | { readonly host: string; readonly port: number; readonly dns?: DnsSettings }
+    | { readonly host: string; readonly port: number; readonly srv?: string; readonly dns?: DnsSettings }
     | { readonly path: string };
   readonly locality?: { readonly region?: string; readonly zone?: string; readonly subzone?: string };
   /** service key (`<namespace>/<hostname>`) → service port → workload port */

@@ -1,6 +1,6 @@
 import type { EvictionCause } from "../../telemetry/health-history.ts";
 import type { Pool } from "../pools/pool.ts";
-import type { NamedAddress } from "../resolve/followed-name.ts";
+import type { NamedAddress } from "../resolve/named-addresses.ts";
 import type { Eviction } from "../settings/settings.ts";
 import type { SharedLoad } from "./shared-loads.ts";
 

@@ -133,7 +133,8 @@ export class Endpoints {
       const names = new NamedEndpoints(key, target, weight, check !== undefined, {
         ...this.#naming,
         acquireWhole: () => this.acquire(target, weight, owner, check),
-        acquire: ({ at }) => this.#acquire(`${key} ${at.join()}`, { ...target, at }, weight, check),
+        acquire: ({ at, port = target.port }) =>
+          this.#acquire(`${key} ${at.join()} ${port}`, { ...target, at, port }, weight, check),
         release: (endpoints) => this.release(endpoints),
         count: this.#named,
       });

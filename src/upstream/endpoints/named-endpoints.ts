@@ -1,5 +1,6 @@
 import { isDeepStrictEqual } from "node:util";
-import type { Followed, NamedAddress, NameToFollow, OnAddresses } from "../resolve/followed-name.ts";
+import type { Followed, NameToFollow, OnAddresses } from "../resolve/followed-name.ts";
+import type { NamedAddress } from "../resolve/named-addresses.ts";
 import { type HostAddress, targetName } from "../settings/pool-target.ts";
 import type { Endpoint } from "./endpoint.ts";
 
@@ -126,11 +127,11 @@ export class NamedEndpoints {
     const shares = Map.groupBy(addresses, ({ rank }) => rank);
     for (const address of addresses) {
       const sum = shares.get(address.rank)?.reduce((all, { share }) => all + share, 0) ?? 1;
-      const at = address.at.join();
+      const at = `${address.at.join()} ${address.port}`;
       const endpoint = before.get(at) ?? this.#deps.acquire(address);
       const weight = (this.#weight * address.share) / sum;
       endpoint.capacity = weight;
-      const { host } = this.#name;
+      const { host } = this.#name.srv === undefined ? this.#name : { host: this.#name.srv };
       const omitted = all.length - addresses.length;
       endpoint.resolved = { of: this.key, host, target: targetName(this.#name), address, weight, omitted };
       endpoints.set(at, endpoint);

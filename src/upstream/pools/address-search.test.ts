@@ -33,6 +33,7 @@ function poolTo(
     later: () => {},
     idly: () => () => {},
     ttl: () => {},
+    srv: () => {},
     reaches: () => true,
   });
   const settings = { connectTimeout, idleTimeout: 60_000, maxIdle: undefined, keepAliveDelay: 0 };

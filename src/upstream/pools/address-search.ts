@@ -51,8 +51,9 @@ export class AddressSearch {
     return undefined;
   }
 
-  #known({ host, dns, at }: HostAddress): KnownName | undefined {
-    const known = this.#resolver.known(host, dns?.family);
+  #known({ host, dns, at, srv }: HostAddress): KnownName | undefined {
+    const { services } = this.#resolver;
+    const known = srv === undefined ? this.#resolver.known(host, dns?.family) : services.known(srv, dns?.family);
     return known && at !== undefined ? { ...known, addresses: at } : known;
   }
 

@@ -266,6 +266,7 @@ test("requests whose backend's name is being looked up take no place in the budg
     later: () => {},
     idly: () => () => {},
     ttl: () => {},
+    srv: () => {},
     reaches: () => true,
   };
   const observer = { onConnected: () => {} };

@@ -119,9 +119,10 @@ export class Pool implements ConnectionOwner, SessionOpener, Sweepable {
   ) {
     this.target = target;
     this.name = targetName(target);
-    if ("host" in target && isIP(target.host) === 0)
-      this.hostname =
-        target.port === (target.tls === undefined ? 80 : 443) ? target.host : `${target.host}:${target.port}`;
+    if ("host" in target && isIP(target.host) === 0) {
+      const { host, port, tls } = target;
+      this.hostname = port === (tls === undefined ? 80 : 443) || port === 0 ? host : `${host}:${port}`;
+    }
     this.#settings = withTcp(settings, target.tcp);
     this.patience = target.tcp?.connectTimeout === undefined ? (settings.patience ?? PATIENCE_MS) : 0;
     this.#dialer = new Dialer(target, this.#settings.keepAliveDelay, settings.connect);

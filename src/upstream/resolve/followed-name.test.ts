@@ -4,7 +4,8 @@ import { test } from "node:test";
 import { ms } from "../../base/durations.ts";
 import { ANYWHERE } from "../../net/testing/egress.ts";
 import type { DnsSettings, LookupFamily } from "../discovery/dns.ts";
-import { FollowedName, type NamedAddress } from "./followed-name.ts";
+import { FollowedName } from "./followed-name.ts";
+import type { NamedAddress } from "./named-addresses.ts";
 import { Resolver } from "./resolver.ts";
 
 /** A name that is followed, with records and a clock that the test changes. */
@@ -37,6 +38,7 @@ class Fake {
         };
       },
       ttl: (_host, _addresses, callback) => callback(this.ttl),
+      srv: () => {},
       reaches: (each) => this.reached.includes(each),
     });
     this.name = new FollowedName({ host: "a.test", dns, always }, resolver, (found) => this.heard.push(found));

@@ -20,6 +20,7 @@ function resolverOf(names: Readonly<Record<string, readonly string[]>>, rules = 
     later: () => {},
     idly: () => () => {},
     ttl: () => {},
+    srv: () => {},
     reaches: () => true,
   };
   const egress = new Egress({ provenance: "operator", lookupRules: rules }, new OwnSockets());

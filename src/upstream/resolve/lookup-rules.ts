@@ -31,13 +31,19 @@ export function isBelow(host: string, domain: string): boolean {
 /** A lookup was not made, or all addresses that it found were left out. */
 class LookupDenied extends Error {}
 
+/** Why a name must not be looked up; undefined if it may. */
+export function refusalOfName(host: string, { denyDomains }: Pick<LookupRules, "denyDomains">): string | undefined {
+  if (!denyDomains.some((domain) => isBelow(host, domain))) return undefined;
+  return `${host} is a name inside the cluster, which this gateway may not look up`;
+}
+
 /** `lookup` under the rules. */
 export function restrictedLookup(lookup: Lookup, { denyDomains, denyNetworks }: LookupRules): Lookup {
   if (denyDomains.length === 0 && denyNetworks.length === 0) return lookup;
   const networks = new Networks(denyNetworks);
   return (host, options, callback) => {
-    if (denyDomains.some((domain) => isBelow(host, domain))) {
-      const why = `${host} is a name inside the cluster, which this gateway may not look up`;
+    const why = refusalOfName(host, { denyDomains });
+    if (why !== undefined) {
       process.nextTick(callback, new LookupDenied(why), []);
       return;
     }

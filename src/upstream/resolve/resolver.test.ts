@@ -23,6 +23,7 @@ class Fake {
       later: (callback) => void this.#later.push(callback),
       idly: () => () => {},
       ttl: () => {},
+      srv: () => {},
       reaches: () => true,
     };
     this.resolver = new Resolver(family, ANYWHERE, undefined, system, lanes);

@@ -4,12 +4,13 @@ import type { ErrorCode } from "../../base/errors.ts";
 import { hasAddressOf } from "../../base/host-addresses.ts";
 import type { Logger } from "../../base/log.ts";
 import type { IpProtocol } from "../../base/own-sockets.ts";
-import { AddressRefused, type AdmittedAddress, type Egress } from "../../net/egress.ts";
+import { AddressRefused, type AdmittedAddress, type Egress, type LookupRules } from "../../net/egress.ts";
 import type { LookupFamily } from "../discovery/dns.ts";
 import type { Address } from "../settings/pool-target.ts";
 import { LookupLanes } from "./lookup-lanes.ts";
 import { type Lookup, restrictedLookup } from "./lookup-rules.ts";
-import { recordTtl } from "./record-ttl.ts";
+import { findSrv, recordTtl, type SrvRecord } from "./records.ts";
+import { ServiceRecords } from "./service-records.ts";
 
 /**
  * Milliseconds for which a result is used without a new lookup; after that it is renewed in the background. `getaddrinfo` does not
@@ -37,6 +38,8 @@ export interface System {
   readonly idly: (callback: () => void, ms: number) => () => void;
   /** Finds how long the records with these addresses of a name may be kept, in milliseconds; undefined: nothing says so. */
   readonly ttl: (host: string, addresses: readonly string[], callback: (ms: number | undefined) => void) => void;
+  /** Finds SRV records. */
+  readonly srv: (name: string, callback: (error: Error | null, records: readonly SrvRecord[]) => void) => void;
   /** Whether this host may reach addresses of IPv4 or IPv6. */
   readonly reaches: (family: number) => boolean;
 }
@@ -51,6 +54,7 @@ export const SYSTEM: System = {
     return () => clearTimeout(timer);
   },
   ttl: recordTtl,
+  srv: findSrv,
   reaches: hasAddressOf,
 };
 
@@ -79,7 +83,7 @@ export interface KnownName {
 }
 
 /** The end of a lookup. */
-interface LookedUp {
+export interface LookedUp {
   /** Empty: the lookup has failed. */
   readonly addresses: readonly string[];
   readonly error: string | undefined;
@@ -113,6 +117,7 @@ export class Resolver {
   readonly #lookup: Lookup;
   readonly #lanes: LookupLanes;
   readonly #entries = new Map<string, CachedName>();
+  readonly services = new ServiceRecords(this);
 
   /** `egress` decides which names may be looked up, and which addresses may be connected to. `log`: of lookups, at level `debug`. `lanes`: those of the process. */
   constructor(family: LookupFamily, egress: Egress, log?: Logger, system: System = SYSTEM, lanes = new LookupLanes()) {
@@ -127,6 +132,10 @@ export class Resolver {
   /** IPv4 addresses are to be tried before those of IPv6. `family`: of the target, in place of that of all names. */
   prefersIpv4(family = this.#family): boolean {
     return family !== "All";
+  }
+
+  get lookupRules(): LookupRules {
+    return this.#egress.lookupRules;
   }
 
   /** The clock and timers. */
@@ -159,7 +168,14 @@ export class Resolver {
       admit("", [address], undefined);
       return;
     }
-    const { host, port, at, dns } = address;
+    const { host, port, at, dns, srv } = address;
+    if (srv !== undefined && at === undefined) {
+      this.services.lookUp(srv, dns?.family, ({ servers, error }) => {
+        const all = servers.flatMap((server) => server.at.map((each) => ({ host: each, port: server.port ?? port })));
+        admit(host, all, error);
+      });
+      return;
+    }
     const resolved: Callback = (hosts, error) =>
       admit(
         host,

@@ -12,6 +12,8 @@ export interface HostAddress {
   readonly discovered?: true;
   /** Of a name: how it is looked up. */
   readonly dns?: DnsSettings | undefined;
+  /** SRV records that give the hosts and ports; `host` is their domain, and `port` 0. */
+  readonly srv?: string;
   /** Addresses of the name `host`, which are the only ones to connect to; TLS and requests have the name. */
   readonly at?: readonly string[];
 }
@@ -83,6 +85,7 @@ export function settingsIdentity({ tls, tcp, tunnel, version, limits }: Connecti
 /** `host:port`, `[host]:port` for IPv6, or `unix:path`. */
 export function targetName(target: Address): string {
   if ("path" in target) return `unix:${target.path}`;
+  if (target.srv !== undefined && target.at === undefined) return `srv:${target.srv}`;
   const { at: [host] = [target.host], port } = target;
   return host?.includes(":") ? `[${host}]:${port}` : `${host}:${port}`;
 }

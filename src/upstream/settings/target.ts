@@ -2,7 +2,13 @@ import type { DnsSettings } from "../discovery/dns.ts";
 
 /** Where requests to backends and callouts are sent. */
 export type Target =
-  | { readonly type: "static"; readonly host: string; readonly port: number; readonly dns?: DnsSettings }
+  | {
+      readonly type: "static";
+      readonly host: string;
+      readonly port: number;
+      readonly srv?: string;
+      readonly dns?: DnsSettings;
+    }
   | { readonly type: "unix"; readonly path: string }
   | { readonly type: "service"; readonly key: string; readonly port: number }
   /** `key` is that of the backend, and of the service with its endpoints; `name`: of a pool that is written in a route. */

@@ -11,7 +11,7 @@ suite("the log at the levels debug and trace", () => {
 
   before(async () => {
     upstream = await Upstream.start();
-    const backends = [{ host: `localhost:${upstream.port}` }];
+    const backends = [{ host: `localhost:${upstream.port}`, dns: { mode: "first" } }];
     const health = { eviction: { duration: "1s" } };
     const routes = [
       {

@@ -116,7 +116,7 @@ suite("the HTTP version of calls to backends inside TLS", { skip: noOpenssl }, (
 
   test("connections that negotiated HTTP/1.1 are kept, and concurrent requests each have their own", async () => {
     using server = await start("http/1.1");
-    const target = { type: "static", host: "localhost", port: server.port } as const;
+    const target = { type: "static", host: "localhost", port: server.port, dns: { mode: "first" } } as const;
     await using plane = await TestPlane.start([{ target, backendPolicies: policies(undefined, both) }]);
     const get = async (): Promise<string> => {
       const client = await send(plane, head("GET / HTTP/1.1"));

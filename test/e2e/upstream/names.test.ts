@@ -63,7 +63,7 @@ class Servers implements AsyncDisposable {
   /** A gateway with a route to `app.test`. */
   gateway(dns: DnsSettings = FAST, backendPolicies: PolicySet = {}): Promise<TestPlane> {
     const target = { type: "static", host: "app.test", port: this.port, dns } as const;
-    return TestPlane.start([{ target, backendPolicies }], { lookup: this.lookup });
+    return TestPlane.start([{ target, backendPolicies }], { names: { lookup: this.lookup } });
   }
 
   async stop(index: number): Promise<void> {
@@ -170,6 +170,27 @@ suite("a name with several addresses", () => {
     assert.deepEqual(endpoints(plane), ["app.test"]);
   });
 
+  test("SRV records: the servers with their ports, the next priority once those of the first fail; requests have the domain", async () => {
+    await using servers = await Servers.start(2);
+    const lookup: System["lookup"] = (host, _options, callback) =>
+      setImmediate(() => callback(null, [{ address: host === "one.test" ? "127.0.0.1" : "127.0.0.2", family: 4 }]));
+    const record = { port: servers.port, weight: 1 };
+    const srv: System["srv"] = (_name, callback) =>
+      setImmediate(() =>
+        callback(null, [
+          { ...record, name: "two.test", priority: 20 },
+          { ...record, name: "one.test", priority: 10 },
+        ]),
+      );
+    const target = { type: "static", host: "app.test", port: 0, srv: "_http._tcp.app.test" } as const;
+    await using plane = await TestPlane.start([{ target }], { names: { lookup, srv } });
+    await untilEndpoints(plane, ["127.0.0.1", "127.0.0.2"]);
+    assert.deepEqual(await spread(plane, 10), { "1": 10 });
+    assert.match((await RawPeer.ask(plane.port, GET)).body, new RegExp(` app.test:${servers.port}$`));
+    await servers.stop(0);
+    assert.deepEqual(await spread(plane, 10), { "2": 10 });
+  });
+
   test("TLS verifies the name, whatever the address", { skip: noOpenssl }, async () => {
     using ca = new TestCa();
     const { cert, key } = ca.issue("app.test");
@@ -190,7 +211,7 @@ suite("a name with several addresses", () => {
           backendPolicies: { backendTLS: { root: ca.cert, insecure: false, insecureHost: false } },
         },
       ],
-      { lookup: (_host, options, callback) => servers.lookup("app.test", options, callback) },
+      { names: { lookup: (_host, options, callback) => servers.lookup("app.test", options, callback) } },
     );
     for (let i = 0; i < 5; i++) assert.equal(statusOf(await RawPeer.ask(wrong.port, GET)), 503);
   });

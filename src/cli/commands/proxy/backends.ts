@@ -13,7 +13,7 @@ export const backends = defineCommand({
   name: "backends",
   summary: "Show the health, load and connections of the endpoints behind each backend",
   description: [
-    "STATE is healthy, evicted, unhealthy, notReady, pending or unused; those that get no requests come first in each backend. In a cluster, load and connections are sums over all pods, and STATE is the worst that any pod sees, with the names of the pods that see it. See docs/backends.md.",
+    "STATE is healthy, evicted, unhealthy, unresolved, notReady, pending or unused; those that get no requests come first in each backend. In a cluster, load and connections are sums over all pods, and STATE is the worst that any pod sees, with the names of the pods that see it. See docs/backends.md.",
   ],
   argument: RESOURCE,
   options: {

@@ -81,7 +81,7 @@ function calledInputs(
     const backend = read.query(backendInput, `${namespace}/${name}`);
     const file = nameOfBackend(callee).slice(1);
     queue.push(...backend.callees);
-    const refused = hostCheck(read, namespace)(backend.spec?.static?.host ?? "");
+    const refused = hostCheck(read, namespace)(backend.spec?.static?.host ?? backend.spec?.static?.srv ?? "");
     const host = refused === undefined ? hostOf(backend.spec) : undefined;
     backends.set(file, { host, dns: backend.spec?.static?.dns, policies: [...attachedTo(target), backend.policies] });
   }
@@ -111,7 +111,8 @@ export const backendInput = defineQuery<BackendRead>("backendInput", (read, key)
 /** A fixed address in the syntax of the configuration file. */
 export function hostOf(spec: BackendSpec | undefined): string | undefined {
   if (spec?.static === undefined) return undefined;
-  const { host = "", port, unixPath } = spec.static;
+  const { host = "", port, srv, unixPath } = spec.static;
+  if (srv !== undefined) return `srv:${srv}`;
   if (unixPath !== undefined) return `unix:${unixPath}`;
   return `${host.includes(":") ? `[${host}]` : host}:${port}`;
 }

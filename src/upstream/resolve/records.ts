@@ -1,5 +1,5 @@
 /**
- * How long addresses may be kept. The system's resolver finds addresses and gives no TTL (decision 78), so the records are asked for beside
+ * What only DNS knows: SRV records, and how long addresses may be kept. The system's resolver finds addresses and gives no TTL (decision 78), so the records are asked for beside
  * it, by a library that reads no hosts file and completes no name: if its answer has other addresses, the name is none of DNS alone, and
  * nothing is said about its age.
  */
@@ -8,6 +8,16 @@ import { isIP } from "node:net";
 
 /** Milliseconds for an answer. Nothing waits for it. */
 const TIMEOUT = 1000;
+/** For SRV records, for which requests may wait; twice. */
+const SRV_TIMEOUT = 2000;
+
+/** As Node.js has it. */
+export interface SrvRecord {
+  readonly name: string;
+  readonly port: number;
+  readonly priority: number;
+  readonly weight: number;
+}
 
 interface TimedRecord {
   readonly address: string;
@@ -37,4 +47,13 @@ export function recordTtl(
     if (family === 6) resolver.resolve6(host, { ttl: true }, done);
     else resolver.resolve4(host, { ttl: true }, done);
   }
+}
+
+/** The SRV records of a name. */
+export function findSrv(
+  name: string,
+  callback: (error: Error | null, records: readonly SrvRecord[]) => void,
+  resolver = new Resolver({ timeout: SRV_TIMEOUT, tries: 2 }),
+): void {
+  resolver.resolveSrv(name, (error, records) => callback(error, error === null ? records : []));
 }

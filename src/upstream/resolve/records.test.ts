@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { Resolver } from "node:dns";
 import { test } from "node:test";
 import { DnsServer } from "../../../test/helpers/dns-server.ts";
-import { recordTtl } from "./record-ttl.ts";
+import { recordTtl } from "./records.ts";
 
 test("the least TTL of the records, if they are what the system found", async () => {
   await using server = await DnsServer.start();
