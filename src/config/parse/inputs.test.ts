@@ -1,11 +1,21 @@
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { createHash } from "node:crypto";
-import { mkdtempSync, rmSync, statSync, truncateSync, writeFileSync } from "node:fs";
+import fs, {
+  mkdirSync,
+  mkdtempSync,
+  renameSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  truncateSync,
+  writeFileSync,
+} from "node:fs";
+import { syncBuiltinESMExports } from "node:module";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, suite, test } from "node:test";
-import { ABSENT, DiskDigests, InputReader, isReadOnce } from "./inputs.ts";
+import { ABSENT, DiskDigests, InputReader, isReadOnce, UNKNOWN } from "./inputs.ts";
 
 suite("inputs", () => {
   let folder: string;
@@ -40,7 +50,7 @@ suite("inputs", () => {
     assert.throws(() => reader.readText(path("a/b")), /does not exist/);
     assert.throws(() => reader.readText(folder), /it is a folder/);
     assert.throws(() => reader.readText(path("large")), /more than 64 MiB/);
-    assert.equal(reader.inputs.files.get(path("none")), ABSENT);
+    for (const missing of ["none", "a/b"]) assert.equal(reader.inputs.files.get(path(missing)), ABSENT, missing);
     for (const [file, digest] of reader.inputs.files) assert.equal(disk.of(file), digest, file);
   });
 
@@ -84,6 +94,46 @@ suite("inputs", () => {
     assert.equal(change("a moment ahead"), true);
     now -= 10_000;
     assert.equal(change("far ahead"), false);
+  });
+
+  test("a mounted folder that is swapped has changed, although size, times and inode are the same", () => {
+    for (const version of ["v1", "v2"]) {
+      mkdirSync(path(version));
+      writeFileSync(path(`${version}/file`), version);
+    }
+    const swap = (version: string): void => {
+      symlinkSync(version, path("..tmp"));
+      renameSync(path("..tmp"), path("..data"));
+    };
+    const stats = statSync(path("v1/file"));
+    const disk = new DiskDigests(
+      () => stats.mtimeMs + 10_000,
+      () => stats,
+    );
+    swap("v1");
+    const before = disk.of(path("..data/file"));
+    swap("v2");
+    assert.notEqual(disk.of(path("..data/file")), before);
+  });
+
+  test("a file that could not be looked at is looked at again", (t) => {
+    const disk = new DiskDigests(() => Date.now() + 10_000);
+    const mocked = t.mock.method(fs, "openSync", () => {
+      throw Object.assign(new Error("too many open files"), { code: "EMFILE" });
+    });
+    syncBuiltinESMExports();
+    assert.equal(disk.of(path("b")), UNKNOWN);
+    mocked.mock.restore();
+    syncBuiltinESMExports();
+    assert.match(disk.of(path("b")), /^[0-9a-f]{64}$/);
+  });
+
+  test("names in a folder are in byte order, which is not that of UTF-16", () => {
+    mkdirSync(path("names"));
+    for (const name of ["\u{1F600}.yaml", "\uFF5E.yaml", "b.yml", "a.json", ".hidden.yaml", "a.yaml~"])
+      writeFileSync(path(`names/${name}`), "");
+    const names = ["a.json", "b.yml", "\uFF5E.yaml", "\u{1F600}.yaml"];
+    assert.deepEqual(new InputReader().names(path("names")), names);
   });
 
   test("a pipe is not read to see whether it has changed", () => {

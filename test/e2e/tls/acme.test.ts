@@ -78,6 +78,9 @@ test("until its certificate is issued a listener refuses or is self-signed, then
     (await fetch(`http://127.0.0.1:${http}/.well-known/acme-challenge/${token}`)).text();
   const { token = "", thumbprint } = server.orders.find(({ name }) => name === "b.example") ?? {};
   assert.equal(await validation(token), `${token}.${thumbprint}`);
+  // Servers follow redirects to HTTPS.
+  const redirected = await get(tls, "b.example", { rejectUnauthorized: false }, `/.well-known/acme-challenge/${token}`);
+  assert.equal(redirected.body, `${token}.${thumbprint}`);
   await logged(gateway, { message: "a validation by http-01 was answered", name: `127.0.0.1:${http}` });
   // Tokens of others are requests like any other, as are names of other files.
   assert.equal(await validation("aaaaaaaaaaaaaaaaaaaaaaaa"), "after");

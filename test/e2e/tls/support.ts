@@ -15,10 +15,10 @@ export async function tlsConnect(
 }
 
 /** One GET over its own TLS connection. */
-export async function get(port: number, host: string, options: ConnectionOptions): Promise<RawMessage> {
+export async function get(port: number, host: string, options: ConnectionOptions, path = "/"): Promise<RawMessage> {
   const { peer } = await tlsConnect(port, { servername: host, ...options });
   try {
-    peer.send(`GET / HTTP/1.1\r\nHost: ${host}\r\n\r\n`);
+    peer.send(`GET ${path} HTTP/1.1\r\nHost: ${host}\r\n\r\n`);
     return await peer.message();
   } finally {
     peer.socket.destroy();
