@@ -10,6 +10,7 @@ import { dirname, join } from "node:path";
 import { before, test } from "node:test";
 import { parseAllDocuments, stringify } from "yaml";
 import { appRoot } from "../../src/base/app-root.ts";
+import { convertCaddy } from "../../src/cli/convert/caddy/convert.ts";
 import type { Converted } from "../../src/cli/convert/converted.ts";
 import { Findings } from "../../src/cli/convert/findings.ts";
 import { writeGatewayApi } from "../../src/cli/convert/gateway-api/write.ts";
@@ -36,6 +37,7 @@ before(() => {
 const CONVERTERS: Readonly<Record<string, (name: string, text: string) => Converted>> = {
   yaml: convertIngress,
   conf: (name, text) => convertNginx(name, text, undefined),
+  caddyfile: (name, text) => convertCaddy(name, text, undefined),
 };
 
 for (const file of readdirSync(FOLDER).filter((each) => each.includes(".in.")))
@@ -54,12 +56,14 @@ for (const file of readdirSync(FOLDER).filter((each) => each.includes(".in.")))
     assertValid(outputs["file.yaml"]);
   });
 
-test("objects for what a real nginx is compared with are accepted", { skip: noOpenssl }, () => {
-  const folder = `${appRoot}test/suites/nginx`;
-  for (const file of readdirSync(folder).filter((each) => each.endsWith(".conf")))
-    assertServed(
-      outputsOf(convertNginx(file, readFileSync(join(folder, file), "utf8"), undefined))["gateway-api.yaml"],
-    );
+test("objects for what others are compared with are accepted", { skip: noOpenssl }, () => {
+  for (const suite of ["nginx", "caddy"])
+    for (const file of readdirSync(`${appRoot}test/suites/${suite}`)) {
+      const text = readFileSync(`${appRoot}test/suites/${suite}/${file}`, "utf8");
+      const converted = CONVERTERS[file.split(".").at(-1) ?? ""]?.(file, text);
+      assert.ok(converted !== undefined, file);
+      assertServed(outputsOf(converted)["gateway-api.yaml"]);
+    }
 });
 
 function outputsOf(converted: Converted) {

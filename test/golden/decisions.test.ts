@@ -74,12 +74,12 @@ const unsatisfied = [
   {
     kind: "apiKey",
     what: "missing",
-    error: apiKey.decisions.reject(undefined, { code: "missing", mode: "strict", place }, "TG_API_KEY_MISSING"),
+    error: () => apiKey.decisions.reject(undefined, { code: "missing", mode: "strict", place }, "TG_API_KEY_MISSING"),
   },
   {
     kind: "oidc",
     what: "unchecked",
-    error: new LoginError("unreachable"),
+    error: () => new LoginError("unreachable"),
   },
 ] as const;
 

@@ -23,6 +23,18 @@ type Stated = KubeObject & { readonly status?: object };
 const ARGO = "resource.customizations.health.";
 const FILES = `${appRoot}install/gitops/`;
 const GOLDEN = `${import.meta.dirname}/gitops-health.txt`;
+/** Inputs that `gitops-health.txt` shows: together they have each condition and reason that the rules know. */
+const SHOWN = [
+  "addresses",
+  "backend-tls",
+  "httproute-invalid-rules",
+  "listener-conflicts",
+  "not-programmed",
+  "policies",
+  "policy-conflicts",
+  "policy-errors",
+  "route-parents",
+];
 /** Conditions that change no health: nothing fails. */
 const NOTICES = [
   "InsecureFrontendValidationMode",
@@ -49,13 +61,14 @@ const objects = readdirSync(`${import.meta.dirname}/kubernetes`)
   .flatMap((file) => objectsOf(file));
 
 test("both give each object the health that its status means", () => {
-  const lines = objects.map(({ name, object }) => {
+  let text = "";
+  for (const { name, object } of objects) {
     const { health, message } = argoHealth(object);
     const flux = fluxHealth(object);
     if (flux !== undefined) assert.equal(flux, health, `${name} in Flux`);
-    return `${name}: ${[health, ...message.split("\n").filter(Boolean)].join("\n  ")}\n`;
-  });
-  const text = lines.join("");
+    if (SHOWN.includes(name.split(" ")[0] ?? ""))
+      text += `${name}: ${[health, ...message.split("\n").filter(Boolean)].join("\n  ")}\n`;
+  }
   if (process.env.UPDATE_GOLDEN !== undefined) writeFileSync(GOLDEN, text);
   assert.equal(text, readFileSync(GOLDEN, "utf8"));
 });

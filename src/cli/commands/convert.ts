@@ -22,6 +22,16 @@ interface Source {
 
 const SOURCES: readonly Source[] = [
   {
+    name: "caddy",
+    summary: "Convert a Caddyfile",
+    description: [
+      "Reads a Caddyfile and the files that it imports from its folder. Directives count in the order of Caddy; what they say about certificates becomes tls.acme.",
+    ],
+    file: "Caddyfile",
+    form: "file",
+    load: async () => (await import("../convert/caddy/convert.ts")).convertCaddy,
+  },
+  {
     name: "ingress",
     summary: "Convert Ingresses, with annotations of ingress-nginx",
     description: [

@@ -11,6 +11,7 @@ export function merged(...sets: readonly Json[]): Json {
 
 function together(a: unknown, b: unknown): unknown {
   if (typeof a !== "object" || typeof b !== "object" || a === null || b === null) return b;
+  if (Array.isArray(a) && Array.isArray(b)) return [...a, ...b];
   const result: Record<string, unknown> = { ...a };
   for (const [key, value] of Object.entries(b)) result[key] = key in result ? together(result[key], value) : value;
   return result;

@@ -6,12 +6,15 @@ import { compareMatches, lengthOf, withoutTrailingSlashes } from "../../ir/prece
 import type { Json } from "./converted.ts";
 import { type PathShape, pathsInOrder } from "./paths.ts";
 
-const TEXTS = ["/", "/a", "/a/", "/ab", "/a/b", "/a/b/", "/abc", "/b", "/a/bc"];
+const TEXTS = ["/", "/A", "/a", "/a/", "/ab", "/a/b", "/a/b/", "/abc", "/b", "/a/bc"];
 const REGEXES = ["/a.*", ".*b", "/[ab]", "/a/b(?:/.*)?"];
 
 const shapes = fc.array(
   fc.oneof(
-    fc.record({ type: fc.constantFrom("exact", "segments"), path: fc.constantFrom(...TEXTS) }),
+    fc.record(
+      { type: fc.constantFrom("exact", "segments"), path: fc.constantFrom(...TEXTS), isCaseless: fc.constant(true) },
+      { requiredKeys: ["type", "path"] },
+    ),
     fc.record({ type: fc.constant("beyond"), path: fc.constantFrom("/a", "/ab", "/a/b") }),
     fc.record({ type: fc.constant("below"), path: fc.constantFrom("/a/", "/a/b/") }),
     fc.record({ type: fc.constant("regex"), path: fc.constantFrom(...REGEXES) }),
@@ -20,7 +23,8 @@ const shapes = fc.array(
 ) as fc.Arbitrary<PathShape[]>;
 
 /** What the words of `PathShape` say. */
-function fits({ type, path }: PathShape, text: string): boolean {
+function fits({ type, path: written, isCaseless }: PathShape, given: string): boolean {
+  const [path, text] = isCaseless ? [written.toLowerCase(), given.toLowerCase()] : [written, given];
   const rest = text.startsWith(path) ? text.slice(path.length) : undefined;
   switch (type) {
     case "exact":
@@ -32,7 +36,7 @@ function fits({ type, path }: PathShape, text: string): boolean {
     case "beyond":
       return rest !== undefined && /^[^/]/.test(rest);
     case "regex":
-      return new RegExp(`^(?:${path})$`).test(text);
+      return new RegExp(`^(?:${path.replace("(?i)", "")})$`, path.startsWith("(?i)") ? "i" : "").test(text);
   }
 }
 

@@ -12,6 +12,10 @@ export interface PathShape {
   readonly type: "exact" | "segments" | "below" | "beyond" | "regex";
   /** A pattern of RE2 if the type is `regex`. */
   readonly path: string;
+  /** Letters match in both cases. */
+  readonly isCaseless?: true;
+  /** Of shapes with the same path, a heavier one is tried first without being longer. Default: 0. */
+  readonly weight?: number;
 }
 
 const LENGTHENING = "(?:)";
@@ -21,31 +25,47 @@ const LENGTHENING = "(?:)";
  */
 export function pathsInOrder(shapes: readonly PathShape[]): readonly Json[] {
   const result: Json[] = [];
-  const placed: { readonly shape: PathShape; readonly length: number }[] = [];
+  const placed: { readonly shape: PathShape; readonly length: number; readonly path: Json }[] = [];
+  const place = (shape: PathShape, length: number, path: Json): void => {
+    placed.push({ shape, length, path });
+    result.push(path);
+  };
   for (const [i, shape] of [...shapes.entries()].toReversed()) {
+    const before = shapes.slice(0, i);
     // Exact paths come before everything else.
-    if (
-      shape.type === "exact" &&
-      !shapes.slice(0, i).some((each) => each.type !== "exact" && mayOverlap(each, shape))
-    ) {
-      placed.push({ shape, length: 0 });
-      result.push({ exact: shape.path });
+    if (!isRanked(shape) && !before.some((each) => isRanked(each) && mayOverlap(each, shape))) {
+      place(shape, 0, { exact: shape.path });
       continue;
     }
-    let longest = 0;
-    for (const lower of placed) if (lower.length > longest && mayOverlap(shape, lower.shape)) longest = lower.length;
+    const longest = (lower: typeof placed): number =>
+      Math.max(0, ...lower.filter((each) => mayOverlap(shape, each.shape)).map(({ length }) => length));
+    const [twin] = placed.filter((each) => isHeavier(shape, each.shape)).slice(-1);
+    if (twin !== undefined && twin.length > longest(placed.filter((each) => !isHeavier(shape, each.shape)))) {
+      place(shape, twin.length, twin.path);
+      continue;
+    }
+    const least = longest(placed);
     const size = Buffer.byteLength(shape.path);
-    if (shape.type === "segments" && size > longest) {
-      placed.push({ shape, length: size });
-      result.push({ pathPrefix: shape.path });
+    if (shape.type === "segments" && !shape.isCaseless && size > least) {
+      place(shape, size, { pathPrefix: shape.path });
       continue;
     }
-    let regex = patternOf(shape);
-    while (Buffer.byteLength(regex) <= longest) regex += LENGTHENING;
-    placed.push({ shape, length: Buffer.byteLength(regex) });
-    result.push({ regex });
+    let regex = `${shape.isCaseless ? "(?i)" : ""}${patternOf(shape)}`;
+    while (Buffer.byteLength(regex) <= least) regex += LENGTHENING;
+    place(shape, Buffer.byteLength(regex), { regex });
   }
   return result.toReversed();
+}
+
+/** Whether the length of a path decides when it is tried. */
+function isRanked({ type, isCaseless }: PathShape): boolean {
+  return type !== "exact" || isCaseless === true;
+}
+
+/** Whether a shape has the path of another, and goes before it. */
+function isHeavier(shape: PathShape, other: PathShape): boolean {
+  if (shape.isCaseless !== other.isCaseless) return false;
+  return shape.type === other.type && shape.path === other.path && (shape.weight ?? 0) > (other.weight ?? 0);
 }
 
 /** What a shape matches, as a pattern. */
@@ -68,7 +88,10 @@ function patternOf({ type, path }: PathShape): string {
 function mayOverlap(a: PathShape, b: PathShape): boolean {
   if (a.type === "regex" || b.type === "regex") return true;
   const [long, short] = literal(a).length >= literal(b).length ? [a, b] : [b, a];
-  const [longer, shorter] = [literal(long), literal(short)];
+  const isCaseless = a.isCaseless || b.isCaseless;
+  const [longer = "", shorter = ""] = [long, short].map((each) =>
+    isCaseless ? literal(each).toLowerCase() : literal(each),
+  );
   if (!longer.startsWith(shorter)) return false;
   if (longer.length > shorter.length) return goesOn(short, longer[shorter.length] === "/");
   const isBeyond = (shape: PathShape): boolean => shape.type === "beyond";

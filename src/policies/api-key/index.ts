@@ -10,6 +10,7 @@ import { CelSecret } from "../../cel/index.ts";
 import { CredentialPlaces } from "../contract/credential-names.ts";
 import { applied, Decisions, failed, rejected, unable } from "../contract/decisions.ts";
 import type { PolicyDeps } from "../contract/deps.ts";
+import { MissingCredential } from "../contract/missing-credential.ts";
 import { PolicyError } from "../contract/policy-error.ts";
 import type { Admission, Authenticator, PolicyContext, PolicyTrace, Verified } from "../contract/types.ts";
 import { definePolicy } from "../define/policy.ts";
@@ -73,7 +74,10 @@ export function prepareApiKey(config: ApiKeyAuth, cel: CelEnvironment): (deps: P
       const assumed = assumedCredential?.("apiKey", key, context.request.headers);
       if (key === undefined && assumed === undefined) {
         const decision = { code: "missing", mode, place } as const;
-        if (mode === "strict") throw decisions.reject(trace, decision, "TG_API_KEY_MISSING", challenge.missing);
+        if (mode === "strict")
+          return new MissingCredential(() =>
+            decisions.reject(trace, decision, "TG_API_KEY_MISSING", challenge.missing),
+          );
         trace?.report(decisions, decision);
         return undefined;
       }

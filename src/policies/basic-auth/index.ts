@@ -12,6 +12,7 @@ import type { CelEnvironment } from "../../cel/index.ts";
 import { CredentialPlaces } from "../contract/credential-names.ts";
 import { applied, Decisions, rejected, unable } from "../contract/decisions.ts";
 import type { PolicyDeps } from "../contract/deps.ts";
+import { MissingCredential } from "../contract/missing-credential.ts";
 import { within } from "../contract/policy-error.ts";
 import type { Admission, Authenticator, PolicyContext, PolicyTrace, Verified } from "../contract/types.ts";
 import { definePolicy } from "../define/policy.ts";
@@ -138,7 +139,10 @@ export function prepareBasicAuth(config: BasicAuth, cel: CelEnvironment): (deps:
           : conclude(trace, String(assumed.username ?? ""), "right");
       if (credential === undefined) {
         const decision = { code: "missing", mode, place } as const;
-        if (mode === "strict") throw decisions.reject(trace, decision, "TG_BASIC_AUTH_MISSING", challenge.missing);
+        if (mode === "strict")
+          return new MissingCredential(() =>
+            decisions.reject(trace, decision, "TG_BASIC_AUTH_MISSING", challenge.missing),
+          );
         trace?.report(decisions, decision);
         return undefined;
       }

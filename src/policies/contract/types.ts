@@ -6,6 +6,7 @@ import type { Phase, RuleResult, ShadowVerdict } from "../../trace/events.ts";
 import type { CredentialLocation } from "../schema/location.ts";
 import type { DecisionTrace } from "./decisions.ts";
 import type { HeaderEdit } from "./header-edits.ts";
+import type { MissingCredential } from "./missing-credential.ts";
 import type { ShadowableKind } from "./shadow.ts";
 
 /** What policies have established about a request. Expressions read it under the same names. */
@@ -306,7 +307,9 @@ export type RequestOutcome = undefined | LocalReply | Promise<undefined | LocalR
 export type Admission = (context: PolicyContext) => void;
 
 /** What a policy finds about a credential; undefined = there is none, and the policy requires none. */
-export type Verified = Admission | undefined | Promise<Admission | undefined>;
+type FoundCredential = Admission | MissingCredential | undefined;
+
+export type Verified = FoundCredential | Promise<FoundCredential>;
 
 /**
  * A policy that authenticates, in steps: `satisfy` verifies several credentials before it lets the request pass by one of them. The
@@ -315,7 +318,7 @@ export type Verified = Admission | undefined | Promise<Admission | undefined>;
 export interface Authenticator {
   /** Responds to a request for the policy itself, such as the callback of a login; undefined for all others. */
   readonly serve?: ((context: PolicyContext) => RequestOutcome) | undefined;
-  /** Verifies the credential of the request. Throws `GatewayError` unless the policy lets the request pass. */
+  /** Verifies the credential of the request. Throws `GatewayError` for a wrong one. */
   verify(context: PolicyContext, trace: PolicyTrace | undefined): Verified;
   /** Removes what can be taken for a credential of the policy, although none was verified. */
   discard(context: PolicyContext): void;

@@ -8,6 +8,7 @@ import type { CelEnvironment } from "../../cel/index.ts";
 import { CredentialPlaces } from "../contract/credential-names.ts";
 import { applied, Decisions, failed, rejected, type Told, unable } from "../contract/decisions.ts";
 import type { PolicyDeps } from "../contract/deps.ts";
+import { MissingCredential } from "../contract/missing-credential.ts";
 import type { Admission, Authenticator, PolicyContext, PolicyTrace, Verified } from "../contract/types.ts";
 import { definePolicy } from "../define/policy.ts";
 import { authenticatingHooks } from "../shared/credentials/authenticate.ts";
@@ -138,7 +139,8 @@ export function prepareJwtAuth(config: JwtAuth, cel: CelEnvironment): (deps: Pol
       if (assumed !== undefined) return accept(trace, token ?? "", assumed);
       if (token === undefined || token === "") {
         const decision = { code: "missing", mode, place } as const;
-        if (mode === "strict") throw decisions.reject(trace, decision, "TG_JWT_MISSING", challenge.missing);
+        if (mode === "strict")
+          return new MissingCredential(() => decisions.reject(trace, decision, "TG_JWT_MISSING", challenge.missing));
         trace?.report(decisions, decision);
         return undefined;
       }

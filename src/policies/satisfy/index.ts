@@ -14,6 +14,7 @@ import { apiKey, prepareApiKey } from "../api-key/index.ts";
 import { basicAuth, prepareBasicAuth } from "../basic-auth/index.ts";
 import { applied, Decisions, rejected, skipped } from "../contract/decisions.ts";
 import type { PolicyDeps } from "../contract/deps.ts";
+import { MissingCredential } from "../contract/missing-credential.ts";
 import { within } from "../contract/policy-error.ts";
 import type {
   Admission,
@@ -22,6 +23,7 @@ import type {
   PolicyHooks,
   PolicyTrace,
   RequestOutcome,
+  Verified,
 } from "../contract/types.ts";
 import { definePolicy, type Hidden } from "../define/policy.ts";
 import { ipAccess, prepareIpAccess } from "../ip-access/index.ts";
@@ -38,7 +40,8 @@ type AlternativeKind = keyof Alternative;
 interface Failure {
   readonly kind: AlternativeKind;
   readonly what: "missing" | "wrong" | "unchecked";
-  readonly error: GatewayError;
+  /** Made when it is first asked for. */
+  readonly error: () => GatewayError;
 }
 
 type SatisfyDecision =
@@ -64,7 +67,8 @@ const decisions = new Decisions<SatisfyDecision>(KIND, {
 
 function textOf(failures: readonly Failure[]): string {
   return failures
-    .map(({ kind, error }) => {
+    .map(({ kind, error: make }) => {
+      const error = make();
       // Whoever shows the text of this decision redacts all of it.
       const why = error.why?.({ hiddenHeaders: NO_HEADERS, input: (_path, value) => value });
       return `${kind}: ${why?.text ?? error.message}`;
@@ -188,26 +192,41 @@ function firstOf(
 ): Result | Promise<Result> {
   const trace = context.trace?.within(KIND);
   const failed = [...failures];
-  const passed = (kind: AlternativeKind, at: number, admission: Admission): Admission => {
-    context.trace?.report(decisions, { code: "satisfied", kind, position: at + 1, of: alternatives.length });
-    return admission;
-  };
   for (const [i, { kind, authenticator }] of alternatives.entries()) {
     if (i < from) continue;
+    /** Undefined: the alternative is not satisfied. */
+    const conclude = (found: Awaited<Verified>): Admission | undefined => {
+      if (typeof found === "function")
+        context.trace?.report(decisions, { code: "satisfied", kind, position: i + 1, of: alternatives.length });
+      else if (found instanceof MissingCredential) failed.push(missing(kind, found, trace));
+      return typeof found === "function" ? found : undefined;
+    };
     try {
       const verified = authenticator.verify(context, trace);
       if (verified instanceof Promise)
-        return verified.then(
-          (admission) =>
-            admission === undefined ? firstOf(alternatives, context, phase, i + 1, failed) : passed(kind, i, admission),
-          (error: unknown) => firstOf(alternatives, context, phase, i + 1, [...failed, failureOf(kind, error)]),
-        );
-      if (verified !== undefined) return passed(kind, i, verified);
+        return verified
+          .then(conclude, (error: unknown) => void failed.push(failureOf(kind, error)))
+          .then((admission) => admission ?? firstOf(alternatives, context, phase, i + 1, failed));
+      const admission = conclude(verified);
+      if (admission !== undefined) return admission;
     } catch (error) {
       failed.push(failureOf(kind, error));
     }
   }
   return refuse(alternatives, context, phase, failed);
+}
+
+/** A trace gets the decision in its turn, with the error. */
+function missing(kind: AlternativeKind, { error }: MissingCredential, trace: PolicyTrace | undefined): Failure {
+  let made = trace && error();
+  return {
+    kind,
+    what: "missing",
+    error: () => {
+      made ??= error();
+      return made;
+    },
+  };
 }
 
 /** Errors that mean that a request does not satisfy an alternative; others end the request. */
@@ -229,7 +248,7 @@ function failureOf(kind: AlternativeKind, error: unknown): Failure {
   // A session that has ended is as good as none; one whose provider cannot be reached may be valid.
   const what = code === "TG_OIDC" ? (status === 401 ? "missing" : "unchecked") : FAILURES.get(code);
   if (what === undefined) throw error;
-  return { kind, what, error };
+  return { kind, what, error: () => error };
 }
 
 /** Returns the response that leads to a login, or throws; of a preflight, the error is kept. */
@@ -249,7 +268,7 @@ function refuse(
   const unchecked = failures.find(({ what }) => what === "unchecked");
   if (unchecked !== undefined) {
     trace?.report(decisions, { code: "unchecked", failures });
-    throw unchecked.error;
+    throw unchecked.error();
   }
   // A client with a wrong credential has to learn that it is wrong.
   if (failures.every(({ what }) => what === "missing"))
@@ -281,8 +300,9 @@ const CHALLENGES = [
 
 /** The fields with the challenges of all alternatives; equal ones once. */
 function challengesOf(failures: readonly Failure[], name: string): string[] {
-  const values = failures.flatMap(({ error: { headers } }) =>
-    headers.filter((_value, i) => i % 2 === 1 && headers[i - 1] === name),
-  );
+  const values = failures.flatMap(({ error }) => {
+    const { headers } = error();
+    return headers.filter((_value, i) => i % 2 === 1 && headers[i - 1] === name);
+  });
   return [...new Set(values)].flatMap((value) => [name, value]);
 }

@@ -45,6 +45,7 @@ function destinations(
   const all = new Destinations(endpoints, new ServiceIndex(services, workloads), {}, random);
   return {
     all,
+    endpoints,
     names: (target: Target, policies = {}): (string | undefined)[] | undefined =>
       all.find(target, policies).balancer?.endpoints.map(({ pool }) => pool.name),
     [Symbol.dispose]: () => {
@@ -175,4 +176,28 @@ test("the addresses of names: endpoints in place of the name, in the order of th
       ["a.test:443"],
     );
   }
+});
+
+test("a configuration that takes a destination over keeps the addresses of its name, with their health", () => {
+  const found = ["10.0.1.1", "10.0.1.2"].map((each) => ({ at: [each], rank: 0, share: 1 }));
+  const addresses = { "a.test": found };
+  using made = destinations([], [], () => 0, undefined, addresses);
+  const target: Target = { type: "static", host: "a.test", port: 80 };
+  const destination = made.all.find(target, {});
+  destination.balancer?.choose();
+  const [first] = destination.balancer?.endpoints ?? [];
+  const next = new Destinations(made.endpoints, new ServiceIndex(), {}, () => 0, made.all.former);
+  next.takeOver(destination);
+  made.endpoints.release(made.all.held);
+  assert.equal(destination.balancer?.endpoints[0], first);
+  addresses["a.test"] = found.slice(0, 1);
+  destination.balancer?.choose();
+  assert.deepEqual(
+    made.endpoints.stats().map(({ target }) => target),
+    ["10.0.1.1:80"],
+    "it is still followed",
+  );
+  assert.equal(next.find(target, {}), destination);
+  made.endpoints.release(next.held);
+  assert.deepEqual(made.endpoints.stats(), []);
 });

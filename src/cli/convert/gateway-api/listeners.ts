@@ -140,7 +140,18 @@ function certificates(
 ): readonly Json[] {
   if (secret !== undefined) return [{ name: secret.name }];
   const wanted = `${hostname === "*" ? "default" : hostname.replace(/^\*\./, "wildcard.").replaceAll(".", "-")}-tls`;
-  const { cert, key, otherCertificates = [] } = tls;
+  const { cert, key, acme, mode, otherCertificates = [] } = tls;
+  if (acme !== undefined || mode === "dynamicCa") {
+    const name = output.tlsSecretOfOthers(namespace, wanted);
+    const how = acme !== undefined ? "are not ordered by ACME on a cluster" : "are not made on demand on a cluster";
+    output.findings.find(
+      "error",
+      at,
+      `certificates ${how}: Secret ${name} has to be there`,
+      "let cert-manager write it, by an annotation of the Gateway",
+    );
+    return [{ name }];
+  }
   const pairs = [{ cert, key }, ...(otherCertificates as readonly Json[])];
   return pairs.map((pair) => ({
     name: output.tlsSecret(namespace, wanted, String(pair.cert), String(pair.key), at),

@@ -91,6 +91,11 @@ export class Output {
     }));
   }
 
+  /** The name of a Secret with a certificate that somebody else writes. */
+  tlsSecretOfOthers(namespace: string | undefined, wanted: string): string {
+    return this.#name("Secret", namespace, wanted);
+  }
+
   #made(
     identity: string,
     kind: string,

@@ -37,7 +37,11 @@ function withoutFiles(value: unknown, kind: "Secret" | "ConfigMap", owner: Owner
     return kind === "Secret" ? { secretKeyRef: reference } : { configMapKeyRef: reference };
   }
   return Object.fromEntries(
-    Object.entries(value).map(([name, each]) => [name, withoutFiles(each, kind, owner, output)]),
+    Object.entries(value).map(([name, each]) => [
+      name,
+      // Policies can be in others.
+      withoutFiles(each, SECRET.includes(name) ? "Secret" : kind, owner, output),
+    ]),
   );
 }
 

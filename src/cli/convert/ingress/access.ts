@@ -15,14 +15,35 @@ export function accessOf(annotations: Annotations, namespace: string, paths: num
   const policies: Record<string, unknown> = {};
   const parts = [basicAuth(annotations, namespace), extAuthz(annotations), ipAccess(annotations)];
   for (const each of parts) if (typeof each === "object") Object.assign(policies, each);
+  if (annotations.get("satisfy") === "any") satisfyAny(policies, annotations);
   const limits = rateLimits(annotations, paths);
   if (limits.length > 0) policies.localRateLimit = limits;
+  const connections = Number(annotations.get("limit-connections") ?? "0");
+  // nginx counts requests of HTTP/2 as connections too.
+  if (connections > 0) policies.concurrencyLimit = [{ maxRequests: connections, key: "source.address" }];
   const size = annotations.get("proxy-body-size");
   if (size !== undefined) policies.maxRequestBodySize = sizeOf(size);
   return { policies, lost: parts.find((each) => typeof each === "string") };
 }
 
 type Part = Json | string | undefined;
+
+/** An address of the list or a password. Where that cannot be said, both are needed. */
+function satisfyAny(policies: Record<string, unknown>, annotations: Annotations): void {
+  const { basicAuth, ipAccess, extAuthz, ...others } = policies;
+  if (ipAccess === undefined || (basicAuth === undefined && extAuthz === undefined)) return;
+  if (extAuthz !== undefined || (ipAccess as Json).allow === undefined) {
+    annotations.find(
+      "error",
+      "satisfy",
+      "satisfy: any is left out: requests need both",
+      "write traffic.satisfy, or traffic.authorization with both conditions",
+    );
+    return;
+  }
+  for (const kind of Object.keys(policies)) delete policies[kind];
+  Object.assign(policies, { satisfy: { any: [{ ipAccess }, { basicAuth }] }, ...others });
+}
 
 function basicAuth(annotations: Annotations, namespace: string): Part {
   const type = annotations.get("auth-type");

@@ -20,7 +20,7 @@ const READ = new Set([
   ...["session-cookie-max-age", "session-cookie-expires", "upstream-hash-by", "upstream-vhost"],
   ...["x-forwarded-prefix", "configuration-snippet", "server-snippet", "canary", "canary-weight"],
   ...["canary-weight-total", "canary-by-header", "canary-by-header-value", "canary-by-header-pattern"],
-  "canary-by-cookie",
+  ...["canary-by-cookie", "satisfy", "limit-connections"],
 ]);
 
 const OWN = "the gateway does this itself";
@@ -53,7 +53,6 @@ const OPEN: Readonly<Record<string, string | undefined>> = {
   "mirror-target": undefined,
   "mirror-request-body": "mirrors get the body",
   "mirror-host": undefined,
-  "limit-connections": "limit the requests in progress by backend.http.maxRequests of a TracegatePolicy",
   "limit-rate": "the gateway does not slow responses down",
   "limit-rate-after": "the gateway does not slow responses down",
   "limit-whitelist": "give these clients a route of their own",

@@ -37,7 +37,6 @@ function withAnnotations(annotations: Readonly<Record<string, string>>) {
 test("what may restrict requests and is not converted closes every path, and nothing else does", () => {
   const closing: readonly Readonly<Record<string, string>>[] = [
     { "auth-tls-secret": "shop/ca" },
-    { satisfy: "any" },
     { "enable-modsecurity": "true" },
     { "unheard-of": "1" },
     { "auth-type": "digest", "auth-secret": "users" },
@@ -77,6 +76,15 @@ test("what may restrict requests and is not converted closes every path, and not
       withAnnotations(each).routes.flatMap(({ policies, backends }) => [policies.directResponse, backends.length]),
       [undefined, 1, undefined, 1],
     );
+});
+
+test("satisfy: any is an address or a password, and both where it cannot be said", () => {
+  const password = { "auth-type": "basic", "auth-secret": "users", satisfy: "any" };
+  const kinds = (annotations: Readonly<Record<string, string>>) =>
+    Object.keys(withAnnotations(annotations).routes[0]?.policies ?? {}).sort();
+  assert.deepEqual(kinds({ ...password, "whitelist-source-range": "10.0.0.0/8" }), ["satisfy"]);
+  assert.deepEqual(kinds({ ...password, "denylist-source-range": "10.0.0.0/8" }), ["basicAuth", "ipAccess"]);
+  assert.deepEqual(kinds(password), ["basicAuth"]);
 });
 
 test("annotations of others that are no configuration of a controller change nothing", () => {
@@ -128,11 +136,26 @@ test("a rule for any host redirects only the hosts that have a certificate", () 
   const rules = [
     { http: { paths: [{ pathType: "Prefix", backend: { service: { name: "app", port: { number: 80 } } } }] } },
   ];
-  const { routes } = converted(ingress({}, { rules, tls: [{ hosts: ["a.example.com"], secretName: "tls" }] }));
+  const tls = [{ hosts: ["a.example.com"], secretName: "tls" }];
+  const plain = ingress({ [`${PREFIX}ssl-redirect`]: "false" });
+  const { routes } = converted(ingress({}, { rules, tls }), {
+    ...plain,
+    spec: {
+      rules: [
+        {
+          http: {
+            paths: [{ path: "/b", pathType: "Prefix", backend: { service: { name: "app", port: { number: 80 } } } }],
+          },
+        },
+      ],
+    },
+  });
+  const both = ["http/http", "https/a-example-com"];
   assert.deepEqual(
     routes.map(({ hostnames, listeners }) => [hostnames, listeners]),
     [
-      [undefined, ["http/http", "https/a-example-com"]],
+      [undefined, both],
+      [undefined, both],
       [["a.example.com"], ["http/http"]],
     ],
   );

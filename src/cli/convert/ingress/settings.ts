@@ -49,7 +49,8 @@ export function settingsOf(ingress: IngressManifest, findings: Findings): Settin
     closed: lost ?? (calls === undefined ? "backend-protocol" : undefined),
     redirect: redirectOf(annotations),
     isRestricted:
-      lost !== undefined || ["basicAuth", "extAuthz", "ipAccess"].some((kind) => access.policies[kind] !== undefined),
+      lost !== undefined ||
+      ["basicAuth", "extAuthz", "ipAccess", "satisfy"].some((kind) => access.policies[kind] !== undefined),
     isRegex: rewriteTarget !== undefined || annotations.is("use-regex"),
     rewriteTarget: rewriteTarget === "" ? undefined : rewriteTarget,
     aliases: listOf(annotations.get("server-alias") ?? "").map((each) => each.toLowerCase()),

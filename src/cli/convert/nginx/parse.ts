@@ -1,9 +1,7 @@
 /** Reads the syntax of nginx: directives, blocks, quotes, comments and includes. Meaning is given to them elsewhere. */
-import { readdirSync, readFileSync, realpathSync, statSync } from "node:fs";
-import { dirname, join, relative, resolve, sep } from "node:path";
-import { codeOf, messageOf } from "../../../base/errors.ts";
 import type { Place } from "../converted.ts";
 import { type Findings, SyntaxProblem } from "../findings.ts";
+import { Includes } from "../includes.ts";
 
 export interface Directive extends Place {
   readonly name: string;
@@ -18,9 +16,6 @@ interface Token extends Place {
   readonly quoted: boolean;
 }
 
-/** Limits of one conversion, so that a cycle or a huge folder ends in an error. */
-const MAX_FILES = 500;
-const MAX_BYTES = 16 * 1024 * 1024;
 const MAX_DEPTH = 32;
 
 /**
@@ -34,9 +29,7 @@ export function parseNginx(
   path: string | undefined,
   findings: Findings,
 ): readonly Directive[] {
-  const root = path === undefined ? undefined : dirname(realpathSync(path));
-  let files = 1;
-  let bytes = text.length;
+  const includes = new Includes(path, text.length, findings);
   const read = (file: string, content: string, open: readonly string[]): readonly Directive[] => {
     const tokens = tokenize(file, content);
     let at = 0;
@@ -77,90 +70,13 @@ export function parseNginx(
     const [pattern = ""] = directive.args;
     // Types of files that nginx serves itself.
     if (/(^|\/)mime\.types$/.test(pattern)) return [];
-    const skip = (message: string, remedy: string): readonly Directive[] => {
-      findings.find("error", directive, message, remedy);
-      return [];
-    };
-    if (root === undefined) return skip("standard input includes no files", "pass the file instead of -");
-    const wanted = resolve(root, pattern);
-    if (!isBelow(root, wanted))
-      return skip(`include ${pattern}: not below the folder of the file`, "copy it there, and include it from there");
-    const result: Directive[] = [];
-    for (const each of matching(wanted)) {
-      let real: string;
-      try {
-        real = realpathSync(each);
-      } catch {
-        return skip(`include ${pattern}: there is no such file`, "pass the configuration with all its files");
-      }
-      if (!isBelow(root, real)) {
-        skip(`include ${pattern}: ${relative(root, each)} leads out of the folder of the file`, "copy it there");
-        continue;
-      }
-      if (open.includes(real)) throw new SyntaxProblem(directive, `${pattern} includes itself`);
-      if (++files > MAX_FILES) throw new SyntaxProblem(directive, `more than ${MAX_FILES} files`);
-      const content = readBounded(real, directive);
-      bytes += content.length;
-      if (bytes > MAX_BYTES) throw new SyntaxProblem(directive, "the files have more than 16 MiB together");
-      result.push(...read(relative(process.cwd(), each) || each, content, [...open, real]));
-    }
-    return result;
+    return includes.read(pattern, directive, open).flatMap((each) => read(each.name, each.text, each.open));
   };
-  return read(name, text, path === undefined ? [] : [realpathSync(path)]);
+  return read(name, text, includes.opened);
 }
 
 function isMark(token: Token, text: string): boolean {
   return !token.quoted && token.text === text;
-}
-
-function isBelow(folder: string, path: string): boolean {
-  return path.startsWith(folder.endsWith(sep) ? folder : folder + sep);
-}
-
-/** @throws SyntaxProblem if it cannot be read */
-function readBounded(path: string, directive: Directive): string {
-  try {
-    const { size } = statSync(path);
-    if (size > MAX_BYTES) throw new SyntaxProblem(directive, "the file has more than 16 MiB");
-    return readFileSync(path, "utf8");
-  } catch (error) {
-    if (error instanceof SyntaxProblem) throw error;
-    throw new SyntaxProblem(directive, `cannot read ${directive.args.join(" ")}: ${messageOf(error)}`);
-  }
-}
-
-/** The paths that a pattern with `*` and `?` stands for, in the order of their names; the pattern itself if it has neither. */
-function matching(pattern: string): readonly string[] {
-  if (!/[*?]/.test(pattern)) return [pattern];
-  const parts = pattern.split(sep);
-  let paths = [""];
-  for (const part of parts.slice(1)) {
-    if (!/[*?]/.test(part)) {
-      paths = paths.map((path) => `${path}${sep}${part}`);
-      continue;
-    }
-    const text = part
-      .replace(/[.+^${}()|[\]\\]/g, "\\$&")
-      .replaceAll("*", "[^/]*")
-      .replaceAll("?", "[^/]");
-    const test = new RegExp(`^(?!\\.)${text}$`);
-    paths = paths.flatMap((path) =>
-      namesIn(path)
-        .filter((name) => test.test(name))
-        .sort()
-        .map((name) => join(path, name)),
-    );
-  }
-  return paths;
-}
-
-function namesIn(folder: string): readonly string[] {
-  try {
-    return readdirSync(folder === "" ? sep : folder);
-  } catch (error) {
-    if (codeOf(error) === "ENOENT" || codeOf(error) === "ENOTDIR") return [];
-    throw error;
-  }
 }
 
 /** Quotes, escapes and comments are those of nginx: `#` begins a comment only where a word could begin. */

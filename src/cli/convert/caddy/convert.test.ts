@@ -1,0 +1,203 @@
+import assert from "node:assert/strict";
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { test } from "node:test";
+import { invoke } from "../../fixtures/invoke.ts";
+import { SyntaxProblem } from "../findings.ts";
+import { convertCaddy } from "./convert.ts";
+
+/** The routes of a site, by what they come from. */
+function routes(block: string) {
+  return convertCaddy("Caddyfile", `http://shop.example {\n${block}\n}`, undefined).routes.map(
+    ({ matches, policies, backends, hostnames }) => ({
+      matches: matches.map(({ path, ...others }) => ({ ...(path as object), ...others })),
+      kinds: Object.keys(policies).sort(),
+      status: (policies.directResponse as { status?: number } | undefined)?.status,
+      backends: backends.map(({ host, backend }) => host ?? backend),
+      policies,
+      hostnames,
+    }),
+  );
+}
+
+const HASH = "$2a$04$Y2B3QpRi9iF7u0XJyqX1kOCx6nbFOyjiD0.xNIHt5U9MNbKjYoD6W";
+
+test("what may restrict requests and is not converted closes what it may restrict, and nothing else", () => {
+  const closing: readonly string[] = [
+    "rate_limit 10r/s",
+    "basic_auth argon2id {\nalice $argon2id$x\n}",
+    "basic_auth {\n}",
+    `@x expression true\nbasic_auth @x {\nalice ${HASH}\n}`,
+    `@x not path /open\nbasic_auth @x {\nalice ${HASH}\n}`,
+    "forward_auth {args[0]}",
+    "forward_auth auth:80 {\nuri /x\nheader_up X y\n}",
+    "@x expression true\nrespond @x 403",
+    "@x header_regexp Cookie (?!a)\nhandle @x {\nabort\n}",
+    `basic_auth {\nalice ${HASH}\n}\nbasic_auth {\nbob ${HASH}\n}`,
+    "@a remote_ip 10.0.0.0/8\n@b remote_ip 192.0.2.0/24\nrespond @a 403\nrespond @b 403\nforward_auth auth:80",
+  ];
+  for (const each of closing)
+    for (const { status, backends } of routes(`${each}\nreverse_proxy app:80`))
+      assert.deepEqual([status, backends], [501, []], each);
+  const part = routes(`rate_limit /api/* 10r/s\nreverse_proxy app:80`);
+  assert.deepEqual(
+    part.map(({ matches, status }) => [matches, status]),
+    [
+      [[{ regex: "(?i)/api/.*" }], 501],
+      [[], undefined],
+    ],
+  );
+});
+
+test("a condition that no route can have closes what it may select, not what others serve", () => {
+  const found = routes(
+    "@x expression true\nhandle /api/* {\nreverse_proxy @x a:80\nreverse_proxy b:80\n}\nreverse_proxy c:80",
+  );
+  assert.deepEqual(
+    found.map(({ matches, status, backends }) => [matches, status, backends]),
+    [
+      [[{ regex: "(?i)/api/.*" }], 501, []],
+      [[], undefined, ["c:80"]],
+    ],
+  );
+});
+
+test("addresses that decide who gets in become ipAccess", () => {
+  const access = (block: string) => routes(block).map(({ policies, backends }) => [policies.ipAccess, backends]);
+  const office = "@office remote_ip 10.0.0.0/8 private_ranges\n";
+  const [[allowed] = []] = access("@others not remote_ip 10.0.0.0/8\nrespond @others 403\nreverse_proxy a:80");
+  assert.deepEqual(allowed, { allow: ["10.0.0.0/8"] });
+  assert.deepEqual(access("@bad remote_ip 192.0.2.1\nabort @bad\nreverse_proxy a:80"), [
+    [{ deny: ["192.0.2.1"] }, ["a:80"]],
+  ]);
+  const [first] = access(`${office}handle @office {\nreverse_proxy a:80\n}\nhandle {\nrespond 403\n}`);
+  assert.match(JSON.stringify(first?.[0]), /^\{"allow":\["10\.0\.0\.0\/8","192\.168\.0\.0\/16"/);
+  // A choice between two servers is none.
+  assert.deepEqual(
+    routes(`${office}handle @office {\nreverse_proxy a:80\n}\nhandle {\nreverse_proxy b:80\n}`).map(
+      ({ status }) => status,
+    ),
+    [501],
+  );
+});
+
+test("handlers with a matcher concern only what they select, in the order of Caddy", () => {
+  const found = routes(
+    "reverse_proxy app:80\nheader /static/* Cache-Control no-store\n@post method POST\nrequest_body @post {\nmax_size 1MB\n}",
+  );
+  assert.deepEqual(
+    found.map(({ matches, kinds }) => [matches, kinds]),
+    [
+      [[{ regex: "/static/.*", method: "POST" }], ["maxRequestBodySize", "responseHeaderModifier"]],
+      [[{ regex: "/static/.*" }], ["responseHeaderModifier"]],
+      [[{ method: "POST" }], ["maxRequestBodySize"]],
+      [[], []],
+    ],
+  );
+});
+
+test("a login and a route that no one match can have together close the route", () => {
+  const found = routes(`@a header X 1\n@b header X 2\nbasic_auth @a {\nalice ${HASH}\n}\nreverse_proxy @b app:80`);
+  assert.equal(found[0]?.status, 501);
+});
+
+test("a handler for what is below a path does not concern the path itself", () => {
+  const found = routes("header /a/b* X y\nrespond /a 403\nreverse_proxy app:80");
+  assert.deepEqual(
+    found.map(({ matches, status }) => [matches, status]),
+    [
+      [[{ exact: "/a" }], 403],
+      [[{ regex: "/a/b.*" }], undefined],
+      [[], undefined],
+    ],
+  );
+});
+
+test("sites: ports, certificates, redirects", () => {
+  const sites = (text: string) => {
+    const { ports, routes } = convertCaddy("Caddyfile", text, undefined);
+    return [
+      ports.map(({ port, listeners }) => [port, ...listeners.map(({ hostname, tls }) => [hostname, tls])]),
+      routes.length,
+    ];
+  };
+  const acme = { acme: {} };
+  assert.deepEqual(sites("a.example {\nrespond 200\n}"), [
+    [
+      [443, ["a.example", acme]],
+      [80, ["a.example", undefined]],
+    ],
+    2,
+  ]);
+  assert.deepEqual(sites(":8080\nrespond 200"), [[[8080, ["*", undefined]]], 1]);
+  assert.deepEqual(sites("{\nauto_https disable_redirects\n}\na.example:8443 {\nrespond 200\n}"), [
+    [[8443, ["a.example", acme]]],
+    1,
+  ]);
+  assert.deepEqual(sites("http://a.example, https://a.example {\nrespond 200\n}")[1], 1);
+  const tlsOf = (text: string) => convertCaddy("Caddyfile", text, undefined).ports[0]?.listeners[0]?.tls;
+  assert.deepEqual(tlsOf("*.example.com {\ntls a@b.example {\ndns cloudflare x\n}\nrespond 200\n}"), {
+    acme: { email: "a@b.example", challenge: "dns-01", dns: { command: ["./dns-hook"] } },
+  });
+  assert.equal(tlsOf("localhost {\nrespond 200\n}")?.mode, "dynamicCa");
+});
+
+test("the syntax: heredocs, quotes, continued lines, snippets with arguments", () => {
+  const [first] = routes("respond <<TEXT\n  two\n    lines\n  TEXT 200");
+  assert.match(JSON.stringify(first?.policies.directResponse), /"body":"two\\n {2}lines"/);
+  assert.deepEqual(
+    routes('header A "b \\"c\\""\nrespond `{"a":1}` \\\n  201').map(({ status, policies }) => [
+      status,
+      policies.responseHeaderModifier,
+    ]),
+    [[201, { set: { A: 'b "c"' } }]],
+  );
+  const { routes: both } = convertCaddy(
+    "Caddyfile",
+    "(to) {\nreverse_proxy {args[0]}:{args[1]}\n}\nhttp://a {\nimport to app 81\n}\nhttp://b {\nimport to app 82\n}",
+    undefined,
+  );
+  assert.deepEqual(
+    both.map(({ backends }) => backends),
+    [[{ host: "app:81" }], [{ host: "app:82" }]],
+  );
+});
+
+test("what cannot be read says where", () => {
+  const where = (text: string): string => {
+    try {
+      convertCaddy("Caddyfile", text, undefined);
+    } catch (error) {
+      assert.ok(error instanceof SyntaxProblem);
+      return `${error.place.line}:${error.place.column} ${error.message}`;
+    }
+    return "";
+  };
+  assert.equal(where("a {\n  respond 200"), '1:3 the block has no end; add "}"');
+  assert.equal(where("a {\n}\nb"), '3:1 b has no block; add "{" and "}"');
+  assert.equal(where('a {\n respond "x'), '2:10 the text in " has no end');
+  assert.equal(where("a {\n respond <<X\n y"), "2:10 the text after <<X has no end");
+  assert.equal(where("(x) {\nimport x\nimport x\n}\na {\nimport x\n}"), "2:1 imports do not end, or are too long");
+  assert.equal(where("a {\n".repeat(40)), "33:3 more than 32 blocks in each other");
+});
+
+test("files are imported from below the folder of the file, and the command writes both forms", async () => {
+  const folder = mkdtempSync(join(tmpdir(), "tracegate-convert-"));
+  try {
+    mkdirSync(join(folder, "sites"));
+    writeFileSync(join(folder, "sites", "a.caddy"), "http://a.example {\n\treverse_proxy app:80\n}\n");
+    const file = join(folder, "Caddyfile");
+    writeFileSync(file, "import sites/*.caddy\nimport ../x\n");
+    const { stdout, stderr, code } = await invoke(["convert", "caddy", file]);
+    assert.equal(code, 0);
+    assert.match(stdout, /host: app:80/);
+    assert.match(stderr, /:2:1: error: include \.\.\/x: not below the folder of the file/);
+    assert.match(
+      (await invoke(["convert", "caddy", file, "--to", "gateway-api"])).stdout,
+      /backendRefs: \[ \{ name: app, port: 80 \} \]/,
+    );
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+});
