@@ -98,7 +98,9 @@ suite("UDP listeners", () => {
 
   test("datagrams go both ways, a session keeps its socket, and is logged and counted at its end", async () => {
     await using server = await echo("a");
-    await using gateway = await LocalGateway.start(bind([{ host: server.address }], { udp: { idleTimeout: "1500ms" } }));
+    await using gateway = await LocalGateway.start(
+      bind([{ host: server.address }], { udp: { idleTimeout: "1500ms" } }),
+    );
     const port = gateway.port(BIND);
     await using client = await UdpPeer.open();
     assert.equal(await client.ask("one", port), "a:one");
