@@ -12,7 +12,7 @@ import {
   DeltaDiscoveryRequestSchema,
 } from "../../gen/envoy/service/discovery/v3/discovery_pb.ts";
 import type { ExtraMetric } from "../../telemetry/prometheus.ts";
-import { DELTA_METHOD, fleetOfClass, type GatewayState } from "../resources.ts";
+import { classOfFleet, DELTA_METHOD, fleetOfClass, type GatewayState } from "../resources.ts";
 import { AuthError, type Authenticate, type Identity } from "./authenticator.ts";
 import { type EncodedState, encodeState } from "./encoded-state.ts";
 import { XdsMetrics } from "./metrics.ts";
@@ -319,13 +319,14 @@ export class XdsServer {
       return;
     }
     this.#metrics.authFailures++;
+    const whose = classOfFleet(fleet) === undefined ? `Gateway ${fleet}` : fleet;
     const why =
       wanted === undefined
         ? "the Gateways of this class share no proxies"
         : `its proxies run as ${wanted.namespace}/${wanted.serviceAccount}`;
     throw new Refusal(
       status.PERMISSION_DENIED,
-      `ServiceAccount ${namespace}/${serviceAccount} may not read the configuration of ${fleet}; ${why}`,
+      `ServiceAccount ${namespace}/${serviceAccount} may not read the configuration of ${whose}; ${why}`,
     );
   }
 
