@@ -367,8 +367,8 @@ test("no other file uses undocumented parts", () => {
   const internals = [
     /\.(latin1|utf8|ascii|ucs2|hex|base64)(Slice|Write)\b/,
     // `override _read()` and its kind are documented for implementations of streams.
-    // Not internals: zod's own, and the protocols in names of SRV records.
-    /\.(_(?!(zod|tcp|udp)\b)[a-z]\w*)/,
+    // Not internals: zod's own, and the second labels of SRV names.
+    /\.(_(?!(zod|tcp|udp|proto)\b)[a-z]\w*)/,
     /(socket|handle|stream|server|transport)\w*\["_/i,
     /\b(process\.binding|internalBinding|getpeername|useUserBuffer)\b/,
     /\bonread:/,
