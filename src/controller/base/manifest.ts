@@ -60,11 +60,18 @@ export const GATEWAY_CLASS_NAME = "gateway.networking.k8s.io/gateway-class-name"
 const MAX_NAME = 63;
 const HASH_DIGITS = 12;
 
+/** What a Service may be called (RFC 1035 label), while Gateways and classes may have dots, and a digit at the start. */
+const SERVICE_NAME = /^[a-z]([-a-z0-9]*[a-z0-9])?$/;
+
 /** `name`, or its first characters and a hash of all of it if it is too long. */
 export function shortName(name: string, suffix = ""): string {
-  if (name.length + suffix.length <= MAX_NAME) return name + suffix;
+  return name.length + suffix.length <= MAX_NAME ? name + suffix : hashedName(name, name, suffix);
+}
+
+/** The first characters of `text`, and a hash of `name`. */
+function hashedName(name: string, text: string, suffix: string): string {
   const hash = createHash("sha256").update(name).digest("hex").slice(0, HASH_DIGITS);
-  return `${name.slice(0, MAX_NAME - HASH_DIGITS - 1 - suffix.length)}-${hash}${suffix}`;
+  return `${text.slice(0, MAX_NAME - HASH_DIGITS - 1 - suffix.length)}-${hash}${suffix}`;
 }
 
 /**
@@ -72,5 +79,6 @@ export function shortName(name: string, suffix = ""): string {
  * `GATEWAY_NAME` or `OWNING_CLASS` on the pods.
  */
 export function deploymentName(gatewayOrClass: string): string {
-  return shortName(gatewayOrClass);
+  if (SERVICE_NAME.test(gatewayOrClass)) return shortName(gatewayOrClass);
+  return hashedName(gatewayOrClass, `gw-${gatewayOrClass.replaceAll(".", "-")}`, "");
 }
