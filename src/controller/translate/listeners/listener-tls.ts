@@ -89,12 +89,12 @@ function frontendTls({ spec }: Gateway, port: number): FrontendTls | undefined {
 }
 
 /**
- * With the versions, suites and groups of the frontend. If they leave nothing to agree on, such as a lowest version above the
+ * With the versions, suites, groups and protocols of the frontend. If they leave nothing to agree on, such as a lowest version above the
  * highest, only the lowest version is applied: the listener would not start.
  */
 export function withFrontendTls(
   tls: TlsServer,
-  { minVersion, maxVersion, cipherSuites, keyExchangeGroups }: FrontendDefaults,
+  { minVersion, maxVersion, cipherSuites, keyExchangeGroups, alpn }: FrontendDefaults,
 ): TlsServer {
   const lowest: TlsServer = { ...tls, ...(minVersion !== undefined && { minVersion: versionOf(minVersion) }) };
   const merged: TlsServer = {
@@ -102,6 +102,7 @@ export function withFrontendTls(
     ...(maxVersion !== undefined && { maxVersion: versionOf(maxVersion) }),
     ...(cipherSuites !== undefined && { cipherSuites }),
     ...(keyExchangeGroups !== undefined && { keyExchangeGroups }),
+    ...(alpn !== undefined && { alpn }),
   };
   return checkTlsServer(merged) === undefined ? merged : lowest;
 }
