@@ -5,6 +5,9 @@ import { appRoot } from "../../src/base/app-root.ts";
 /** Files in a process. With more, little would be saved, and cores would be without work at the end of a run. */
 const BATCH = 32;
 
+/** Has the files that take longest, those that drive a browser. */
+const LONGEST = "test/e2e/admin/";
+
 /** Files that need a process of their own, and why. */
 const ALONE: ReadonlyMap<string, string> = new Map([
   ["src/base/resident-memory.test.ts", "measures the memory of its process"],
@@ -22,8 +25,11 @@ export function writeBatches(files: readonly string[], folder: string): string[]
   const others = files.filter((file) => !ALONE.has(file)).sort();
   const count = Math.ceil(others.length / BATCH);
   const together = Array.from({ length: count }, (_, index) => others.slice(index * BATCH, (index + 1) * BATCH));
-  // First those of test/, which wait for processes and take longest: at the end of a run, no core may wait for one long batch.
-  return [...together, ...alone].reverse().map((batch, index) => {
+  // The longest first, then those of test/, which wait for processes: at the end of a run, no core may wait for one long batch.
+  const isLongest = (batch: readonly string[]): boolean => batch.some((file) => file.startsWith(LONGEST));
+  const rest = [...together, ...alone].reverse();
+  const ordered = [...rest.filter(isLongest), ...rest.filter((batch) => !isLongest(batch))];
+  return ordered.map((batch, index) => {
     const suites = batch.map((file) => {
       const path = JSON.stringify(resolve(appRoot, file));
       return `describe(${JSON.stringify(file)}, async () => { await import(${path}); });\n`;
