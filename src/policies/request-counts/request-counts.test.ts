@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Worker } from "node:worker_threads";
 import { Metrics } from "../../telemetry/metrics.ts";
+import { CountSlots } from "./count-slots.ts";
 import { type CountedRequest, createCounts, type LimitCounts, RequestCounts } from "./request-counts.ts";
 
 /** Room for one limit whose clients choose keys: 64 of them. */
@@ -120,6 +121,19 @@ test("a limit gets the share of another that counts nothing, which finds a new o
   assert.equal(begun.length, 2);
   // The first limit counts its keys together now.
   assert.equal(fill(one, 1, "a").length + fill(one, 1, "b").length, 1);
+});
+
+test("the share of a limit is its own, also where another hash differs in half of its bits", () => {
+  const slots = new CountSlots(createCounts(1, THREE), 0);
+  const owners = [
+    { low: 1, high: 1 },
+    { low: 1, high: 2 },
+    { low: 2, high: 1 },
+  ];
+  assert.deepEqual(
+    owners.map((owner) => slots.claim(owner)),
+    [0, 1, 2],
+  );
 });
 
 test("limits beyond the number of shares keep different ones", () => {
