@@ -292,9 +292,9 @@ export const LINTS = {
       `no endpoint is near, because the ${preference} of this gateway is not set: ${isStrict ? "none takes requests" : "all get requests alike"}`,
   }),
   "no-near-endpoint": lint({
-    title: "No endpoint is where the gateway is",
+    title: "No endpoint is near the gateway",
     meaning:
-      "With the mode `Strict`, only endpoints with all preferences in common with the gateway get requests, and there is none.",
+      "With `mode: Strict`, only endpoints that match the gateway in every routing preference get requests, and none does.",
     remedy: {
       file: "use the mode Failover, or correct the locality of the endpoints or of the gateway (config.locality, LOCALITY)",
       objects: { instead: "`trafficDistribution` only prefers" },
