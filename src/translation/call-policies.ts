@@ -98,8 +98,8 @@ export interface CalledBackend {
   /** Absent if it has no fixed address, or several. */
   readonly host?: string | undefined;
   readonly dns?: DnsSettings | undefined;
-  /** It is a pool with the key `/<name>`. Absent: false. */
-  readonly isPool?: boolean;
+  /** Hosts of a pool, whose key is `/<name>`; empty if a file lists them. Absent: it is none. */
+  readonly endpoints?: readonly string[] | undefined;
   /** The last are its own. */
   readonly policies: readonly PolicyInputs[];
 }

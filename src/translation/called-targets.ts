@@ -20,7 +20,7 @@ import {
 import { isInvalidating, type Report } from "./problems/problem.ts";
 import { reportUnknown } from "./references.ts";
 import type { Sources } from "./sources.ts";
-import { checkTunnel, type HostCheck, type TargetContext, translateTarget, urlProblem } from "./target.ts";
+import { checkTunnel, type HostCheck, parseHost, type TargetContext, translateTarget, urlProblem } from "./target.ts";
 
 /** Milliseconds; default deadline of callouts, as in the reference for extAuthz (3.8). */
 const TIMEOUT = ms(2000);
@@ -110,7 +110,7 @@ export class CalledTargets {
     translate: TranslatePolicies,
   ): ResolvedCall<CallPolicies> {
     const { target, policies } = this.call(named, own, protocol === "grpc", path, translate);
-    checkTunnel(target, policies ?? {}, path, this.#context.report);
+    this.#checkTunnel(target, policies, named, path);
     return defined({ target, policies, timeout: timeout ?? policies?.http?.requestTimeout ?? TIMEOUT });
   }
 
@@ -121,12 +121,19 @@ export class CalledTargets {
     translate: TranslatePolicies,
   ): ResolvedCall<TokenEndpointPolicies> {
     const { target, policies } = this.call(named, own, false, path, translate, true);
-    checkTunnel(target, policies ?? {}, path, this.#context.report);
+    this.#checkTunnel(target, policies, named, path);
     const timeout = policies?.http?.requestTimeout ?? TOKEN_TIMEOUT;
     if (policies === undefined) return { target, timeout };
     const { backendAuth } = policies;
     const basic = defined({ ...policies, backendAuth: backendAuth && basicOf(backendAuth) });
     return { target, policies: basic, timeout };
+  }
+
+  #checkTunnel(target: Target, policies: CallPolicies = {}, { backend }: ServiceReference, path: Path): void {
+    checkTunnel(target, policies, path, this.#context.report, () => {
+      const { endpoints = [] } = (backend === undefined ? undefined : this.#named(backend)) ?? {};
+      return endpoints.flatMap((host) => parseHost(host) ?? []);
+    });
   }
 
   /** The same for mirrored requests, which have no policies of their own. */
@@ -254,7 +261,7 @@ export class CalledTargets {
         hosts: undefined,
         report: () => {},
       });
-    if (named.isPool === true) return { type: "pool", key: `/${backend.replace(/^\//, "")}` };
+    if (named.endpoints !== undefined) return { type: "pool", key: `/${backend.replace(/^\//, "")}` };
     this.#context.report(at, {
       message: `${backend} has no fixed address, and a service needs one`,
       expected: "a backend with host or endpoints",

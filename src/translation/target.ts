@@ -2,11 +2,12 @@ import { isIP, isIPv6 } from "node:net";
 import type { Path } from "../base/paths.ts";
 import type { PolicySet } from "../policies/policy-set.ts";
 import type { DnsSettings } from "../upstream/discovery/dns.ts";
+import { targetName } from "../upstream/settings/pool-target.ts";
 import type { Target } from "../upstream/settings/target.ts";
 import type { Problem, Report } from "./problems/problem.ts";
 import { noPort, reportUnknown } from "./references.ts";
 
-type HostTarget = Extract<Target, { type: "static" | "unix" }>;
+export type HostTarget = Extract<Target, { type: "static" | "unix" }>;
 
 /** The ways to name a target, of which one is used. */
 export interface TargetInput {
@@ -101,7 +102,7 @@ export function reportFirst(
   report: Report,
 ): void {
   if (srv !== undefined && mode === "first")
-    report([...path, "dns", "mode"], { message: `servers of srv:${srv} are an endpoint each; leave it out` });
+    report([...path, "dns", "mode"], { message: `each server of srv:${srv} is an endpoint; leave it out` });
 }
 
 type NamedTarget = Extract<Target, { type: "static" }>;
@@ -127,7 +128,8 @@ function invalidHost(text: string): Problem {
 /** Labels of a service and protocol (RFC 2782), then the domain. */
 const SRV = /^srv:(?=.{1,253}$)((?:_[A-Za-z0-9-]+\.)*((?:[A-Za-z0-9-]+\.)*[A-Za-z0-9-]+))\.?$/;
 
-function parseHost(text: string): HostTarget | undefined {
+/** The target of a `host`; undefined if it is invalid. */
+export function parseHost(text: string): HostTarget | undefined {
   const [, srv, domain] = SRV.exec(text) ?? [];
   if (srv !== undefined && domain !== undefined && isIP(domain) === 0)
     return { type: "static", host: domain, port: 0, srv };
@@ -141,7 +143,7 @@ function parseHost(text: string): HostTarget | undefined {
   return { type: "static", host, port };
 }
 
-/** Proxies connect to hosts. */
+/** Proxies connect to hosts. The endpoints of a pool are targets of their own. */
 export function isTunnelled(target: Target): boolean {
   return (
     target.type !== "unix" && target.type !== "internal" && !(target.type === "static" && target.srv !== undefined)
@@ -154,10 +156,21 @@ const UNREACHED: Readonly<Partial<Record<Target["type"], string>>> = {
   static: "look up SRV records",
 };
 
-/** Reports a `backendTunnel` to a target that no proxy can reach; `path` is that of the object with `policies`. */
-export function checkTunnel(target: Target, { backendTunnel }: PolicySet, path: Path, report: Report): void {
-  if (backendTunnel !== undefined && !isTunnelled(target))
-    report([...path, "policies", "backendTunnel"], {
-      message: `no proxy can ${UNREACHED[target.type] ?? "reach it"}; leave it out`,
-    });
+/**
+ * Reports a `backendTunnel` to a target that no proxy can reach, or to a pool with such an endpoint; `path` is that of the object with
+ * `policies`.
+ */
+export function checkTunnel(
+  target: Target,
+  { backendTunnel }: PolicySet,
+  path: Path,
+  report: Report,
+  endpoints: () => readonly HostTarget[] = () => [],
+): void {
+  if (backendTunnel === undefined) return;
+  const endpoint = endpoints().find((each) => !isTunnelled(each));
+  if (endpoint === undefined && isTunnelled(target)) return;
+  const why = UNREACHED[(endpoint ?? target).type] ?? "reach it";
+  const which = endpoint === undefined ? "" : ` (the endpoint ${targetName(endpoint)})`;
+  report([...path, "policies", "backendTunnel"], { message: `no proxy can ${why}${which}; leave it out` });
 }

@@ -348,7 +348,7 @@ export class Supervisor implements WorkerEvents {
   }
 
   /**
-   * Stops accepting, lets exchanges in flight finish for at most `deadlineMs`, then cuts the rest. Resolves with the number of
+   * Stops accepting, lets exchanges in progress finish for at most `deadlineMs`, then cuts the rest. Resolves with the number of
    * connections that were cut. Dead workers are not replaced from here on. `handedOver`: another process has the listening sockets.
    */
   async drain(deadlineMs: number, handedOver = false): Promise<number> {

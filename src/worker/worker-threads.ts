@@ -6,7 +6,7 @@ import "../base/process-id.ts";
 /**
  * Size of V8's young generation in a worker, in MiB. Objects of a request die with it, so a small space is collected quickly,
  * and a reload of 10,000 routes cannot fill it with survivors, whose copying stops the thread (up to 35 ms with V8's default).
- * In a smaller space, objects of requests in flight would be promoted to the old generation: with 100 calls of gRPC in flight,
+ * In a smaller space, objects of requests in progress would be promoted to the old generation: with 100 calls of gRPC in progress,
  * collections take a quarter to a half of the thread's time with 8 MiB, and 5 % with 16.
  */
 const YOUNG_GENERATION_MB = 16;

@@ -117,15 +117,16 @@ export async function podsOf(client: KubeClient, resource: Resource, signal: Abo
       const suggestion = await suggest?.(client, { name, namespace }, signal);
       throw kubeFailure(`failed retrieving ${resourceName(resource)} in namespace "${namespace}"`, error, suggestion);
     });
-  // An object that is read alone is complete, with its namespace.
+  // An object that is read alone is complete, with its namespace, and of the kind in its path.
   if (type === "pod") return [object as unknown as Pod];
+  const gateway = type === "gateway" ? (object as unknown as Gateway) : undefined;
   const pods = await podsWith(client, namespace, selectorOf(type, name, object), signal);
   // After a move to shared proxies, those of its own finish their requests for a while.
   if (pods.some(({ metadata }) => metadata.deletionTimestamp === undefined)) return pods;
-  const shared = type === "gateway" ? await sharedPods(client, object as unknown as Gateway, signal) : [];
+  const shared = gateway === undefined ? [] : await sharedPods(client, gateway, signal);
   if (shared.length > 0) return shared;
   if (pods.length > 0) return pods;
-  const { why, hint } = type === "gateway" ? whyNoPods(object as unknown as Gateway) : { hint: undefined };
+  const { why, hint } = gateway === undefined ? { hint: undefined } : whyNoPods(gateway);
   throw noPods(resource, why, hint);
 }
 

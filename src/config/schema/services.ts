@@ -17,7 +17,7 @@ export const algorithm = z
   .enum(["PowerOfTwoChoices", "LeastRequests", "RoundRobin"])
   .optional()
   .describe(
-    "How one of the preferred endpoints is chosen, weighted by `weight` or `capacity`. `PowerOfTwoChoices` (default): of two random ones the one with the better health, latency and number of requests in flight. `LeastRequests`: of two random ones the one with fewer requests in flight. `RoundRobin`: in turn, in each worker separately. `sessionAffinity` of a backend takes precedence.",
+    "How one of the preferred endpoints is chosen, weighted by `weight` or `capacity`. `PowerOfTwoChoices` (default): of two random ones the one with the better health, latency and number of requests in progress. `LeastRequests`: of two random ones the one with fewer requests in progress. `RoundRobin`: in turn, in each worker separately. `sessionAffinity` of a backend takes precedence.",
   );
 
 export const slowStart = duration

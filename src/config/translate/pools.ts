@@ -6,6 +6,7 @@ import { knownFields } from "../../translation/problems/known-fields.ts";
 import { reportIssues } from "../../translation/problems/schema-errors.ts";
 import { reportDuplicates } from "../../translation/references.ts";
 import {
+  type HostTarget,
   isName,
   reportFirst,
   type TargetContext,
@@ -13,7 +14,7 @@ import {
   translateHost,
   translateTarget,
 } from "../../translation/target.ts";
-import type { Service, Workload } from "../../upstream/discovery/discovery.ts";
+import { type Service, serviceKey, type Workload } from "../../upstream/discovery/discovery.ts";
 import type { DnsSettings } from "../../upstream/discovery/dns.ts";
 import { LEVELS } from "../../upstream/discovery/locality.ts";
 import { targetName } from "../../upstream/settings/pool-target.ts";
@@ -68,6 +69,16 @@ export function translateBackendTarget(input: PoolOrTarget, key: string, path: P
   return { type: "pool", key };
 }
 
+/** The targets that the endpoints of a pool are; none of other targets. */
+export function endpointsOf(target: Target, { pools }: Context): readonly HostTarget[] {
+  if (target.type !== "pool") return [];
+  const { workloads = [] } = pools.find(({ service }) => serviceKey(service) === target.key) ?? {};
+  return workloads.flatMap(({ address }): HostTarget[] => {
+    if (address === undefined) return [];
+    return ["path" in address ? { type: "unix", ...address } : { type: "static", ...address }];
+  });
+}
+
 /** Endpoints with a locality are preferred if it is that of the gateway, unless the load balancer says otherwise. */
 function balancingOf(input: PoolLoadBalancerInput, workloads: readonly Workload[]): Pick<Service, "loadBalancer"> {
   const written = LEVELS.filter((level) => workloads.some(({ locality }) => locality?.[level]));
@@ -79,7 +90,7 @@ function balancingOf(input: PoolLoadBalancerInput, workloads: readonly Workload[
   };
 }
 
-function written({
+function localityOf({
   region,
   zone,
   subzone,
@@ -147,7 +158,7 @@ function translateEndpoint(
     status: "healthy",
     capacity: weight,
     ...(backup && { backup: true }),
-    ...(locality && { locality: written(locality) }),
+    ...(locality && { locality: localityOf(locality) }),
     services: { [pool]: {} },
     address,
   };

@@ -9,7 +9,7 @@ import { reportUnknown } from "../../translation/references.ts";
 import { checkTunnel, isTunnelled } from "../../translation/target.ts";
 import type { Target } from "../../upstream/settings/target.ts";
 import type { Context, ListenerPlace } from "./context.ts";
-import { type PoolOrTarget, translateBackendTarget } from "./pools.ts";
+import { endpointsOf, type PoolOrTarget, translateBackendTarget } from "./pools.ts";
 
 /** Policies that target a route or its listener, for the backends of the route. */
 interface InheritedPolicies {
@@ -38,7 +38,7 @@ export function translateBackend(
     });
   if (input.backend === undefined) {
     const target = withName(translateBackendTarget(input, key, path, context), input.name);
-    checkTunnel(target, own.set, path, context.report);
+    checkTunnel(target, own.set, path, context.report, () => endpointsOf(target, context));
     const service = target.type === "service" ? context.targeted.forService(target.key, target.port) : NO_LEVEL;
     return { key, weight: input.weight, target, ...merge(target, inherited, service, NO_LEVEL, own) };
   }
@@ -53,7 +53,7 @@ export function translateBackend(
   }
   const { target } = named;
   const ofBackend = context.backendPolicies.get(name) ?? NO_LEVEL;
-  checkTunnel(target, mergeLevels(ofBackend, own).set, path, context.report);
+  checkTunnel(target, mergeLevels(ofBackend, own).set, path, context.report, () => endpointsOf(target, context));
   const targeted = context.targeted.forBackend(name);
   return { key: named.key, weight: input.weight, target, ...merge(target, inherited, targeted, ofBackend, own) };
 }

@@ -116,8 +116,8 @@ export function calledInputs({ backends, policies }: ConfigFile): CalledInputs {
   const entries = Map.groupBy(policies, targetKey);
   const services = new Map([...entries].map(([key, list]) => [key, list.map(({ policy }) => policy)]));
   const called = backends.map(({ name, host, dns, endpoints, policies: own = {} }) => {
-    const isPool = endpoints !== undefined;
-    return [name, { host, dns, isPool, policies: [...(services.get(backendKey(name)) ?? []), own] }] as const;
+    const hosts = endpoints && (Array.isArray(endpoints) ? endpoints.map((endpoint) => endpoint.host) : []);
+    return [name, { host, dns, endpoints: hosts, policies: [...(services.get(backendKey(name)) ?? []), own] }] as const;
   });
   return { backends: new Map(called), services };
 }

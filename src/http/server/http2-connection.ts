@@ -59,7 +59,7 @@ function makeSettings({ http2 = {}, maxHeadSize, maxHeaders }: ConnectionLimits)
 }
 
 /**
- * `asked`: the client was sent the first GOAWAY; requests in flight are served. `last`: it was sent the final one, a round
+ * `asked`: the client was sent the first GOAWAY; requests in progress are served. `last`: it was sent the final one, a round
  * trip later, so no request can cross it, and the connection closes with its last stream.
  */
 type Leaving = "no" | "asked" | "last";

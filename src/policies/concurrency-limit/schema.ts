@@ -16,7 +16,7 @@ const limit = z
     key: expression("request")
       .optional()
       .describe(
-        "CEL; each value has its own count, such as `source.address` for a limit per client. Requests for which it fails share a count, and so do requests with new values while the limit's room for values is full: see above. Default: one count for all requests.",
+        "CEL. Each value has its own count: `source.address` makes it a limit per client. Requests for which the expression fails share one count. Default: one count for all requests.",
       ),
   })
   .meta({ id: "ConcurrencyLimit", description: "A limit of requests in progress." });
@@ -25,7 +25,7 @@ const limits = z
   .array(limit)
   .min(1)
   .describe(
-    "Limits how many requests of a route, or in the gateway phase of a listener, are in progress at once, across all threads of the process. A request counts in every limit of the list, from this policy until its response has been sent or its client has gone; a WebSocket, a `CONNECT` tunnel and a gRPC stream count until they end. If one of the limits is reached, the response is 429 with `x-ratelimit-limit` and `x-ratelimit-remaining: 0`, and the request counts nowhere; there is no `retry-after`, because nobody knows when another request ends. Retries and mirrored requests do not count again. Counts survive reloads. Each limit with a `key` has room of its own for about 40,000 values with requests in progress (the first 32 such limits in use; further ones: about 700). While it is full, requests with further values are counted together, and `tracegate_concurrency_limit_overflow_total` counts them.",
+    "Limits how many requests are in progress at the same time, across all threads of the process: for a route, or for a listener in the gateway phase. A request counts toward every limit in the list until its response has been sent or its client is gone. A WebSocket, a `CONNECT` tunnel and a gRPC stream count until they end. A request beyond a limit gets 429 with `x-ratelimit-limit` and `x-ratelimit-remaining: 0`, and counts toward none. There is no `retry-after`, because the gateway cannot know when another request will end. Retries and mirrored requests do not count again. Counts survive reloads. Each of the first 32 limits with a `key` has room for about 40,000 values with requests in progress, each further one for about 700. While a limit has no room, requests with new values share one count, and `tracegate_concurrency_limit_overflow_total` counts them.",
   );
 
 export const schema = conditionally("ConcurrencyLimit", limits, limit);

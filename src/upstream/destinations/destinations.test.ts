@@ -178,6 +178,27 @@ test("the addresses of names: endpoints in place of the name, in the order of th
   }
 });
 
+test("a tunnel that a route asks for is for those endpoints of a pool that a proxy can reach", () => {
+  const hosts = [
+    { host: "a.test", port: 80 },
+    { path: "/run/a.sock" },
+    { host: "b.test", port: 0, srv: "_http._tcp.b.test" },
+  ];
+  const workloads = hosts.map((address, i) => workload(String(i), { workloadIps: [], address }));
+  using made = destinations([SERVICE], workloads);
+  const backendTunnel = { proxy: { type: "static", host: "10.0.0.9", port: 3128 } } as const;
+  assert.deepEqual(
+    made.all
+      .find(AT_80, { backendTunnel })
+      .balancer?.endpoints.map(({ pool }) => [pool.name, pool.target.tunnel?.proxies]),
+    [
+      ["a.test:80", [{ host: "10.0.0.9", port: 3128 }]],
+      ["unix:/run/a.sock", undefined],
+      ["srv:_http._tcp.b.test", undefined],
+    ],
+  );
+});
+
 test("a configuration that takes a destination over keeps the addresses of its name, with their health", () => {
   const found = ["10.0.1.1", "10.0.1.2"].map((each) => ({ at: [each], rank: 0, share: 1 }));
   const addresses = { "a.test": found };

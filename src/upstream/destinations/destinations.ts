@@ -266,7 +266,7 @@ export class Destinations {
     return localityBuckets(service ?? {}, workloads, this.#locality).map((bucket) =>
       bucket.flatMap((workload) =>
         addressesOf(workload, target, service).map((address): Held => {
-          const to: PoolTarget = { ...address, ...how };
+          const to: PoolTarget = { ...address, ...(isTunnelled(address) ? how : { ...how, tunnel: undefined }) };
           const { capacity, uid } = workload;
           return isFollowed(to) ? this.#holdName(to, capacity, check, uid) : this.#hold(to, capacity, check, uid);
         }),
@@ -292,6 +292,11 @@ export class Destinations {
     this.#held.set(key, names);
     return names;
   }
+}
+
+/** Proxies connect to hosts: the other endpoints of a pool are reached without the tunnel of its route, as other backends are. */
+function isTunnelled(address: Address): boolean {
+  return "host" in address && address.srv === undefined;
 }
 
 /** What the policies of a backend say about how its connections are made. */

@@ -133,6 +133,7 @@ test("threads share the calls of endpoints that are balanced by load or limited,
   first.end(true, 0.1);
   assert.equal(second.load, 0, "its last call ends after it");
   theirs.endpoints.release([second]);
+  mine.endpoints.shareLoads([first, second]);
   // Of three rows, two are in use.
   assert.deepEqual(
     ["a", "b"].map((key) => new SharedLoads(memory, 0).claim(key) === undefined),

@@ -171,7 +171,11 @@ export class Endpoints {
 
   /** Calls are balanced among these endpoints by their loads, so this thread has to see those of the others. */
   shareLoads(endpoints: readonly Endpoint[]): void {
-    if (endpoints.length > 1) for (const endpoint of endpoints) this.#share(endpoint);
+    if (endpoints.length < 2) return;
+    for (const endpoint of endpoints) {
+      // One that was removed, in a balancer of requests that began before, would keep its row forever.
+      if (this.#known.get(endpoint.key)?.endpoint === endpoint) this.#share(endpoint);
+    }
   }
 
   /** If the table is full, the endpoint is balanced and limited by the calls of each thread alone. */

@@ -27,7 +27,7 @@ export function endpointsOf(
   reaches: Reaches,
 ): readonly NamedAddress[] {
   if (addresses.length === 0) return [];
-  const reachable = withoutUnreachable(addresses, reaches);
+  const reachable = withoutUnreachable([...new Set(addresses)], reaches);
   const v4 = reachable.filter((address) => isIP(address) === 4);
   const v6 = reachable.filter((address) => isIP(address) === 6);
   if (v4.length <= 1 && v6.length <= 1)

@@ -58,6 +58,8 @@ test("servers have the ports of their records, the priorities are ranks, and the
     "one.a.test": ["10.0.0.1", "10.0.0.2"],
     "two.a.test": ["10.0.0.3", "fd00::3"],
     "spare.a.test": ["10.0.0.9"],
+    "alias.a.test": ["10.0.0.1"],
+    "other.a.test": ["10.0.0.7", "10.0.0.7"],
   });
   assert.equal(resolver.services.known(SERVICE, undefined), undefined);
   const expected = [
@@ -84,6 +86,22 @@ test("servers have the ports of their records, the priorities are ranks, and the
     "10.0.0.9",
     9000,
   ]);
+  clock.now += 1000;
+  server.records = {
+    [SERVICE]: [
+      srv("one.a.test", 80, 2, 9),
+      ...["one", "alias", "other"].map((host) => srv(`${host}.a.test`, 80, 1, 2)),
+    ],
+  };
+  assert.deepEqual(
+    await lookUp(),
+    [
+      ["10.0.0.1", 80, 0, 3],
+      ["10.0.0.2", 80, 0, 1],
+      ["10.0.0.7", 80, 0, 2],
+    ],
+    "a server that several records lead to is one endpoint",
+  );
   clock.now += 1000;
   server.records = { [SERVICE]: [srv(".", 0, 0, 0)] };
   assert.equal(await lookUp(), `no server found for ${SERVICE}`);

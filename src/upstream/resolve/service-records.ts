@@ -139,14 +139,27 @@ export class ServiceRecords {
   ): NamedAddress[] {
     const priorities = [...new Set(records.map(({ priority }) => priority))];
     const prefersIpv4 = this.#resolver.prefersIpv4(family);
-    return records.flatMap(({ name, port, priority, weight }) => {
+    const servers = records.flatMap(({ name, port, priority, weight }) => {
       const endpoints = endpointsOf(hosts.get(name) ?? [], prefersIpv4, this.#resolver.system.reaches);
       return endpoints.map(({ at, rank }) => {
         const alike = endpoints.filter((each) => each.rank === rank).length;
         return { at, port, rank: 2 * priorities.indexOf(priority) + rank, share: (weight || HARDLY) / alike };
       });
     });
+    return withoutRepeats(servers);
   }
+}
+
+/** Several records may lead to one server: it has the first of their ranks, and the weights that they have there together. */
+function withoutRepeats(servers: readonly NamedAddress[]): NamedAddress[] {
+  const found = new Map<string, NamedAddress>();
+  for (const server of servers) {
+    const place = `${server.at.join()} ${server.port}`;
+    const known = found.get(place);
+    if (known === undefined || server.rank < known.rank) found.set(place, server);
+    else if (server.rank === known.rank) found.set(place, { ...known, share: known.share + server.share });
+  }
+  return [...found.values()];
 }
 
 function keyOf(service: string, family: LookupFamily | undefined): string {

@@ -101,6 +101,21 @@ test("handlers with a matcher concern only what they select, in the order of Cad
   );
 });
 
+test("handle and handle_path are alternatives, of which the longest path comes first", () => {
+  const inner = `basic_auth {\nalice ${HASH}\n}\nreverse_proxy admin:80`;
+  const found = routes(
+    `handle {\nreverse_proxy app:80\n}\nhandle /admin/a/* {\nreverse_proxy a:80\n}\nhandle_path /admin/* {\n${inner}\n}`,
+  );
+  assert.deepEqual(
+    found.map(({ matches, backends, kinds }) => [matches, backends, kinds.includes("basicAuth")]),
+    [
+      [[{ regex: "/admin/a/.*(?:)" }], ["a:80"], false],
+      [[{ regex: "(?i)/admin/.*" }], ["admin:80"], true],
+      [[], ["app:80"], false],
+    ],
+  );
+});
+
 test("a login and a route that no one match can have together close the route", () => {
   const found = routes(`@a header X 1\n@b header X 2\nbasic_auth @a {\nalice ${HASH}\n}\nreverse_proxy @b app:80`);
   assert.equal(found[0]?.status, 501);
