@@ -76,7 +76,7 @@ function run([program = "", ...first]: readonly string[], rest: readonly string[
       fail(how);
     };
     const timer = setTimeout(() => end(`did not end within ${TIMEOUT_MS / 1000} s`), TIMEOUT_MS).unref();
-    const listener = addAbortListener(signal, () => end("was ended, because the order was"));
+    const listener = addAbortListener(signal, () => end("was ended with the order"));
     const settle = (): void => {
       clearTimeout(timer);
       listener[Symbol.dispose]();

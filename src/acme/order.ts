@@ -127,7 +127,7 @@ async function answer(
     name: `_acme-challenge.${name}.`,
     value: createHash("sha256").update(keyAuthorization).digest("base64url"),
   };
-  // A record that stays harms nobody, and must neither fail an order that succeeded nor hide why one failed.
+  // A leftover record is harmless, and must neither fail an order that succeeded nor hide why one failed.
   const cleanUp = async (): Promise<void> => {
     const late = new AbortController();
     let timer: NodeJS.Timeout | undefined;
@@ -163,7 +163,7 @@ async function poll(
     const { body, retryAfter } = await server.post(url, account.key, account.url, undefined);
     if (isObject(body) && done(body)) return body;
     if (performance.now() > deadline) throw new AcmeError("", 200, "the server has not decided within 10 minutes");
-    // A server that says "at once" gets no more than its share either.
+    // Not faster, even if the server says "at once".
     const wait = Math.min(Math.max(retryAfter ?? pause, POLL_MS), PATIENCE_MS);
     await delay(wait, undefined, { signal, ref: false });
   }

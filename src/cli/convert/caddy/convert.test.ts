@@ -33,6 +33,7 @@ test("what may restrict requests and is not converted closes what it may restric
     "forward_auth {args[0]}",
     "import gone",
     "request_header -X-User-*",
+    "reverse_proxy b:80 {\nheader_up -X-User-*\n}",
     "uri strip_prefix /api\nrespond /admin* 403",
     `handle_path /* {\nbasic_auth /admin* {\nalice ${HASH}\n}\nreverse_proxy app:80\n}`,
     "forward_auth auth:80 {\nuri /x\nheader_up X y\n}",
@@ -167,6 +168,11 @@ test("a route for all hosts that comes before one for a host keeps its place", (
   assert.deepEqual(closed?.policies.directResponse, { status: 501, body: "this path was not converted\n" });
 });
 
+test("a header that cannot be set is not left to clients", () => {
+  const [route] = routes("request_header X-Role {vars.role}\nreverse_proxy a:80");
+  assert.deepEqual(route?.policies.requestHeaderModifier, { remove: ["X-Role"] });
+});
+
 test("sites that no listener can stand for close those that would get their requests", () => {
   const statuses = (text: string): unknown =>
     convertCaddy("Caddyfile", text, undefined).routes.map(
@@ -176,6 +182,10 @@ test("sites that no listener can stand for close those that would get their requ
   assert.deepEqual(statuses(proxy("http://a.example") + proxy("http://a.example/admin")), [501]);
   assert.deepEqual(statuses(proxy("http://a.example") + proxy("http://b.example/admin")), [undefined]);
   assert.deepEqual(statuses(proxy(":80") + proxy("http://{$HOST}")), [501]);
+  assert.deepEqual(
+    statuses(`{\nauto_https disable_redirects\n}\n${proxy("a.example", "tls {\nimport gone\n}")}`),
+    [501],
+  );
   assert.deepEqual(statuses(proxy(":80", "bind 127.0.0.1")), [undefined]);
   assert.deepEqual(statuses(proxy(":80", "bind 127.0.0.1") + proxy("http://b.example")), [501, undefined]);
   assert.deepEqual(statuses(`{\norder respond before handle\n}\n${proxy("http://a.example")}`), [501]);

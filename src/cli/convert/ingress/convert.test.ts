@@ -57,6 +57,11 @@ test("a further name of an Ingress is no way around another one that has it", ()
   );
 });
 
+test("an Ingress is a canary in every spelling of true", () => {
+  const { routes } = converted(ingress({ [`${PREFIX}canary`]: "True" }));
+  assert.deepEqual(routes, []);
+});
+
 test("header fields that a snippet keeps from clients are not left to them", () => {
   const { routes } = withAnnotations({
     "configuration-snippet":

@@ -97,6 +97,7 @@ test("a location whose restriction cannot be converted gets 501, and is not open
     "limit_except GET { deny all; }",
     "access_by_lua_file check.lua;",
     "include gone.conf;",
+    "ssl_crl gone.pem;",
     'if ($cookie_session = "") { return 302 /login; }',
     "if ($http_user_agent ~ bot) { rewrite ^ /blocked break; }",
     "set_real_ip_from 10.0.0.0/8; allow 10.0.0.0/8; deny all;",
@@ -144,6 +145,11 @@ server { listen 8080; server_name ~^admin; deny all; location / { proxy_pass htt
   assert.deepEqual(
     Object.values(found).map(({ policies }) => (policies.directResponse as { status?: number } | undefined)?.status),
     [501, undefined],
+  );
+  const alone = routes("server { listen 8080; server_name ~^a; location / { proxy_pass http://127.0.0.1:1; } }");
+  assert.deepEqual(
+    Object.values(alone).map(({ backends }) => backends),
+    [[{ host: "127.0.0.1:1" }]],
   );
 });
 
