@@ -43,8 +43,8 @@ const NOTICES = [
   "Replaceable",
   "tracegate.dev/Findings",
 ];
-/** Conditions that rules leave alone: the controller does all it can with CRDs of another version. */
-const IGNORED = ["SupportedVersion"];
+/** Conditions that rules leave alone: the controller does all it can with CRDs of another version, and a reservation is never False. */
+const IGNORED = ["SupportedVersion", "shared.tracegate.dev/shared"];
 
 const { data: argo } = parse(readFileSync(`${FILES}argo-cd-health.yaml`, "utf8")) as { data: Record<string, string> };
 const { spec } = parse(readFileSync(`${FILES}flux-health.yaml`, "utf8")) as {

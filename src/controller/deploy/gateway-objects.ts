@@ -8,6 +8,7 @@ import {
   MANAGED_BY,
   MANAGER,
   type Manifest,
+  OWNING_CLASS,
   type OwnedKind,
   PODS,
   SHARED_BY,
@@ -114,8 +115,10 @@ function ownerOf({ apiVersion, kind, metadata }: Gateway): OwnerReference {
 
 /** Also of the pods, except the version of the controller: an upgrade that leaves the image alone must not replace them. */
 function labelsOf({ fleet, className, gateway }: Owner): Readonly<Record<string, string>> {
+  // With this label, the Service of shared proxies in the namespace would send requests for all their Gateways to the pods of this one.
+  const { [OWNING_CLASS]: _, ...labels } = gateway?.spec.infrastructure?.labels ?? {};
   return {
-    ...gateway?.spec.infrastructure?.labels,
+    ...labels,
     "app.kubernetes.io/name": fleet.name,
     "app.kubernetes.io/instance": fleet.name,
     [MANAGED_BY]: MANAGER,

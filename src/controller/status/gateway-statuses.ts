@@ -5,6 +5,7 @@ import { gatewayModel } from "../translate/listeners/gateways.ts";
 import { gatewayOfSet } from "../translate/listeners/listener-sets.ts";
 import { classParametersProblem } from "../translate/listeners/parameters.ts";
 import { isFalse, isTrue } from "../translate/model/conditions.ts";
+import { isSharingUnknown } from "../translate/model/fleets.ts";
 import { controllerName } from "../translate/model/gateway-class.ts";
 import {
   type ConditionDraft,
@@ -74,7 +75,7 @@ const gatewayClassStatus = defineQuery<DesiredStatus | undefined>("gatewayClassS
 const gatewayStatus = defineQuery<DesiredStatus | undefined>("gatewayStatus", (read, key) => {
   const gateway = read.get("Gateway", key);
   const model = read.query(gatewayModel, key);
-  if (gateway === undefined || model === undefined) return undefined;
+  if (gateway === undefined || model === undefined || waits(read, key)) return undefined;
   const { addresses, condition } = read.query(gatewayProgramming, key);
   return {
     kind: "Gateway",
@@ -89,12 +90,12 @@ const gatewayStatus = defineQuery<DesiredStatus | undefined>("gatewayStatus", (r
   };
 });
 
-/** undefined: its Gateway is not ours. */
+/** undefined: its Gateway is not ours, or waits. */
 const listenerSetStatus = defineQuery<DesiredStatus | undefined>("listenerSetStatus", (read, key) => {
   const set = read.get("ListenerSet", key);
   const gateway = read.query(gatewayOfSet, key);
   const model = gateway === undefined ? undefined : read.query(gatewayModel, gateway);
-  if (set === undefined || gateway === undefined || model === undefined) return undefined;
+  if (set === undefined || gateway === undefined || model === undefined || waits(read, gateway)) return undefined;
   const listeners = model.listeners.filter(({ listenerSet }) => listenerSet === key);
   return {
     kind: "ListenerSet",
@@ -106,6 +107,10 @@ const listenerSetStatus = defineQuery<DesiredStatus | undefined>("listenerSetSta
     },
   };
 });
+
+function waits(read: Read, gateway: string): boolean {
+  return read.query(isSharingUnknown, read.get("Gateway", gateway)?.spec.gatewayClassName ?? "");
+}
 
 function setConditions(
   { key, conditions }: GatewayModel,

@@ -3,21 +3,20 @@
  * CEL key that gives every client, user or path its own count, in memory that all workers share (`request-counts/`). Out: the request
  * continues, and counts until its exchange ends, however it ends; or TG_CONCURRENCY_LIMITED, 429.
  */
-import type { CelEnvironment, Expression } from "../../cel/index.ts";
+import type { CelEnvironment } from "../../cel/index.ts";
 import { applied, Decisions, rejected } from "../contract/decisions.ts";
 import type { PolicyDeps } from "../contract/deps.ts";
 import type { PolicyContext, PolicyHooks } from "../contract/types.ts";
 import { defineConditionalPolicy } from "../define/policy.ts";
 import type { CountedRequest, LimitCounts } from "../request-counts/request-counts.ts";
 import { afterRequestBody } from "../shared/expressions.ts";
-import { limitKeyOf } from "../shared/limit-key.ts";
+import { type Keyed, keysOf, limitKeyOf, withKey } from "../shared/limit-key.ts";
 import type { ConcurrencyLimit, ConcurrentLimit } from "./schema.ts";
 
 const KIND = "concurrencyLimit";
 
-interface Limit extends ConcurrentLimit {
+interface Limit extends ConcurrentLimit, Keyed {
   readonly counts: LimitCounts;
-  readonly expression: Expression | undefined;
 }
 
 type ConcurrencyDecision =
@@ -62,15 +61,11 @@ function requestsOf({ key }: ConcurrentLimit, count: number): string {
 
 /** Compiles the keys; a conditional alternative is a single limit instead of a list. Throws CelError for keys that do not compile. */
 function prepare(config: ConcurrencyLimit | ConcurrentLimit, cel: CelEnvironment): (deps: PolicyDeps) => PolicyHooks {
-  const compiled = ("maxRequests" in config ? [config] : config).map((limit) => ({
-    ...limit,
-    expression: limit.key === undefined ? undefined : cel.compileExpression(limit.key, "request"),
-  }));
-  const expressions = compiled.map(({ expression }) => expression).filter((each) => each !== undefined);
+  const compiled = ("maxRequests" in config ? [config] : config).map((limit) => withKey(limit, cel));
   return ({ identity, requestCounts }) => {
     const limits = compiled.map((limit, i): Limit => ({ ...limit, counts: requestCounts.of(`${identity} ${i}`) }));
     return {
-      onRequest: afterRequestBody(expressions, (context) => {
+      onRequest: afterRequestBody(keysOf(compiled), (context) => {
         begin(limits, context);
         return undefined;
       }),
@@ -85,7 +80,7 @@ function begin(limits: readonly Limit[], context: PolicyContext): void {
   let atTightest = 0;
   for (const limit of limits) {
     const { maxRequests, counts } = limit;
-    const request = counts.begin(maxRequests, limitKeyOf(limit.expression, context));
+    const request = counts.begin(maxRequests, limitKeyOf(limit, context));
     const { count } = counts;
     if (request === undefined) {
       endAll(counted);

@@ -4,7 +4,7 @@
  * most constrained limit in `x-ratelimit-*`; or TG_RATE_LIMITED, 429. They are in `token-buckets/`.
  */
 import { withDurations } from "../../base/durations.ts";
-import type { CelEnvironment, Expression } from "../../cel/index.ts";
+import type { CelEnvironment } from "../../cel/index.ts";
 import type { HeaderList } from "../../http/message/message.ts";
 import { decimal } from "../../http/message/message.ts";
 import { latin1 } from "../../http/message/syntax.ts";
@@ -14,15 +14,14 @@ import { type ConfigPath, PolicyError } from "../contract/policy-error.ts";
 import type { PolicyContext, PolicyHooks } from "../contract/types.ts";
 import { defineConditionalPolicy } from "../define/policy.ts";
 import { afterRequestBody } from "../shared/expressions.ts";
-import { limitKeyOf } from "../shared/limit-key.ts";
+import { type Keyed, keysOf, limitKeyOf, withKey } from "../shared/limit-key.ts";
 import type { LimitBuckets } from "../token-buckets/buckets.ts";
 import type { LocalLimit, LocalRateLimit } from "./schema.ts";
 
 const KIND = "localRateLimit";
 
-interface Limit extends LocalLimit {
+interface Limit extends LocalLimit, Keyed {
   readonly buckets: LimitBuckets;
-  readonly expression: Expression | undefined;
 }
 
 type LimitDecision =
@@ -75,13 +74,12 @@ function prepare(config: LocalRateLimit | LocalLimit, cel: CelEnvironment): (dep
   const one = "fillInterval" in config;
   const compiled = (one ? [config] : config).map((limit, i) => {
     checkLimit(one ? [] : [i], limit);
-    return { ...limit, expression: limit.key === undefined ? undefined : cel.compileExpression(limit.key, "request") };
+    return withKey(limit, cel);
   });
-  const expressions = compiled.map(({ expression }) => expression).filter((each) => each !== undefined);
   return ({ identity, buckets }) => {
     const limits = compiled.map((limit, i): Limit => ({ ...limit, buckets: buckets.of(`${identity} ${i}`) }));
     return {
-      onRequest: afterRequestBody(expressions, (context) => {
+      onRequest: afterRequestBody(keysOf(compiled), (context) => {
         takeAll(limits, context);
         return undefined;
       }),
@@ -113,7 +111,7 @@ function takeAll(limits: readonly Limit[], context: PolicyContext): void {
   let untilFill = 0;
   for (const limit of limits) {
     const { buckets } = limit;
-    const admitted = buckets.take(limit, limitKeyOf(limit.expression, context));
+    const admitted = buckets.take(limit, limitKeyOf(limit, context));
     if (!admitted) {
       const decision = { code: "limited", limit, untilFill: buckets.untilFill } as const;
       throw decisions.reject(context.trace, decision, "TG_RATE_LIMITED", { headers: rejectionFields(limit) });

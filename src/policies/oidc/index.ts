@@ -13,6 +13,7 @@ import type { GatewayError } from "../../base/errors.ts";
 import { REDACTED } from "../../base/redaction.ts";
 import { getHeader, type HttpRequest, type LocalReply, removeHeader } from "../../http/message/message.ts";
 import type { PolicyDeps } from "../contract/deps.ts";
+import { MissingCredential } from "../contract/missing-credential.ts";
 import { PolicyError } from "../contract/policy-error.ts";
 import { defined } from "../contract/resolver.ts";
 import type {
@@ -147,9 +148,10 @@ class OidcAuthenticator implements Authenticator {
 
   verify(context: PolicyContext, trace: PolicyTrace | undefined): Verified {
     const checked = this.#gate.check(context, ownCookies(context), trace);
-    const conclude = (each: Awaited<typeof checked>): Admission => {
+    const conclude = (each: Awaited<typeof checked>): Admission | MissingCredential => {
       if (!(each instanceof NoSession)) return each;
-      throw decisions.reject(trace, { code: "noSession", session: each.reason }, "TG_OIDC", CHALLENGE);
+      const decision = { code: "noSession", session: each.reason } as const;
+      return new MissingCredential(() => decisions.reject(trace, decision, "TG_OIDC", CHALLENGE));
     };
     return checked instanceof Promise ? checked.then(conclude) : conclude(checked);
   }

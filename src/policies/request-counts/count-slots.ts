@@ -1,35 +1,11 @@
-import { randomBytes } from "node:crypto";
 import { SharedLocks } from "../limit-memory/locks.ts";
-import { type Hash64, halfSipHash } from "../limit-memory/sip-hash.ts";
-
-/** Shares of one size. */
-interface ShareSize {
-  readonly shares: number;
-  /** Sets of each share. */
-  readonly sets: number;
-}
-
-/** How the sets of the memory are used. */
-export interface CountLayout {
-  /** Threads that count, each in a column of its own. */
-  readonly workers: number;
-  /** Sets for the counts that only the configuration defines. */
-  readonly common: number;
-  /** Shares for counts whose keys come from clients, the largest first. */
-  readonly sizes: readonly [ShareSize, ShareSize];
-}
-
-/** Counts of one set, among which a hash is looked for. */
-const WAYS = 64;
-/** The layout and the hash's key, in words. */
-const HEADER_WORDS = 8;
+import { NONE, type ShareLayout, ShareTable, shareMemory, sizeOf, WAYS } from "../limit-memory/share-table.ts";
+import type { Hash64 } from "../limit-memory/sip-hash.ts";
 
 /** Results of an attempt to count a request; others are the slot that counts it. */
 export const AT_LIMIT = -1;
 export const NO_ROOM = -2;
 export const NOT_OWNED = -3;
-/** No share. */
-export const NONE = -1;
 
 /**
  * Counts of requests in memory that all threads share. A count is found by a keyed 64-bit hash, in a set of 64 slots, and consists of one
@@ -37,18 +13,12 @@ export const NONE = -1;
  * So nothing has to be repaired, wherever a thread dies. A count of 0 is equivalent to a missing one: its slot is free for others. To count
  * a request takes a lock, so that threads together never exceed a limit; to end it takes none.
  */
-export class CountSlots {
-  readonly memory: SharedArrayBuffer;
-  readonly layout: CountLayout;
-  readonly shares: number;
+export class CountSlots extends ShareTable {
   readonly #worker: number;
-  readonly #secret: Int32Array;
   readonly #low: Int32Array;
   readonly #high: Int32Array;
   /** For each slot a number of each thread. */
   readonly #counts: Int32Array;
-  /** Two words per share: the hash of the limit that owns it; 0 = it has never been claimed. */
-  readonly #owners: Int32Array;
   /** For each share a number of each thread: the sum over its slots. */
   readonly #shareCounts: Int32Array;
   /** One per set of the common memory, one per share, and one for claims. */
@@ -58,39 +28,19 @@ export class CountSlots {
 
   /** `worker`: index of the thread, whose column it changes. */
   constructor(memory: SharedArrayBuffer, worker: number) {
-    this.memory = memory;
+    super(memory);
     this.#worker = worker;
-    let at = 0;
-    const words = (length: number): Int32Array => {
-      const array = new Int32Array(memory, at, length);
-      at += array.byteLength;
-      return array;
-    };
-    const header = words(HEADER_WORDS);
-    const [workers = 0, common = 0, shares = 0, sets = 0, smallShares = 0, smallSets = 0] = header;
-    const sizes = [
-      { shares, sets },
-      { shares: smallShares, sets: smallSets },
-    ] as const;
-    this.layout = { workers, common, sizes };
-    this.#secret = header.subarray(6, 8);
-    this.shares = sharesOf(this.layout);
-    const slots = setsOf(this.layout) * WAYS;
-    this.#low = words(slots);
-    this.#high = words(slots);
-    this.#counts = words(slots * workers);
-    this.#owners = words(2 * this.shares);
-    this.#shareCounts = words(this.shares * workers);
-    this.#locks = new SharedLocks(words(common + this.shares + 1), worker);
-  }
-
-  hash(text: string, into: Hash64): void {
-    halfSipHash(this.#secret[0] as number, this.#secret[1] as number, text, into);
+    const slots = this.sets * WAYS;
+    this.#low = this.words(slots);
+    this.#high = this.words(slots);
+    this.#counts = this.words(slots * this.columns);
+    this.#shareCounts = this.words(this.shares * this.columns);
+    this.#locks = new SharedLocks(this.words(this.common + this.shares + 1), worker);
   }
 
   /** Counts a request in the common memory: the slot, AT_LIMIT if `max` are counted, or NO_ROOM. */
   acquire(hash: Hash64, max: number): number {
-    const set = (hash.low >>> 0) % this.layout.common;
+    const set = this.setOf(hash);
     this.#locks.lock(set);
     try {
       return this.#take(set, NONE, hash, max);
@@ -101,10 +51,10 @@ export class CountSlots {
 
   /** Counts a request in a share; NOT_OWNED if it belongs to another limit than `owner` by now. */
   acquireIn(share: number, owner: Hash64, hash: Hash64, max: number): number {
-    const lock = this.layout.common + share;
+    const lock = this.common + share;
     this.#locks.lock(lock);
     try {
-      return this.isOwned(share, owner) ? this.#take(this.#setIn(share, hash), share, hash, max) : NOT_OWNED;
+      return this.isOwned(share, owner) ? this.#take(this.setIn(share, hash), share, hash, max) : NOT_OWNED;
     } finally {
       this.#locks.unlock(lock);
     }
@@ -112,36 +62,25 @@ export class CountSlots {
 
   /** What `acquire` would return, without an effect and without a lock. */
   peek(hash: Hash64, max: number): number {
-    return this.#look((hash.low >>> 0) % this.layout.common, hash, max);
+    return this.#look(this.setOf(hash), hash, max);
   }
 
   /** What `acquireIn` would return for the owner of the share. */
   peekIn(share: number, hash: Hash64, max: number): number {
-    return this.#look(this.#setIn(share, hash), hash, max);
+    return this.#look(this.setIn(share, hash), hash, max);
   }
 
   /** The request that is counted in this slot has ended. */
   release(slot: number): void {
-    const column = slot * this.layout.workers + this.#worker;
-    Atomics.sub(this.#counts, column, 1);
-    const share = this.#shareOf(slot);
+    Atomics.sub(this.#counts, slot * this.columns + this.#worker, 1);
+    const share = this.shareOf(Math.floor(slot / WAYS));
     // Last, so that a share with counts is never taken for idle.
-    if (share !== NONE) Atomics.sub(this.#shareCounts, share * this.layout.workers + this.#worker, 1);
-  }
-
-  isOwned(share: number, { low, high }: Hash64): boolean {
-    return this.#owners[2 * share] === low && this.#owners[2 * share + 1] === high;
-  }
-
-  /** The share of a limit; NONE if it has none. */
-  ownedBy(owner: Hash64): number {
-    for (let share = 0; share < this.shares; share++) if (this.isOwned(share, owner)) return share;
-    return NONE;
+    if (share !== NONE) Atomics.sub(this.#shareCounts, share * this.columns + this.#worker, 1);
   }
 
   /** Whether some share belongs to nobody, or counts nothing. */
   get hasIdleShare(): boolean {
-    for (let share = 0; share < this.shares; share++) if (this.#isUnclaimed(share) || this.#isIdle(share)) return true;
+    for (let share = 0; share < this.shares; share++) if (this.isUnclaimed(share) || this.#isIdle(share)) return true;
     return false;
   }
 
@@ -151,13 +90,13 @@ export class CountSlots {
    * shares are in use.
    */
   claim(owner: Hash64): number {
-    const claims = this.layout.common + this.shares;
+    const claims = this.common + this.shares;
     this.#locks.lock(claims);
     try {
       const owned = this.ownedBy(owner);
       if (owned !== NONE) return owned;
       for (let share = 0; share < this.shares; share++)
-        if (this.#isUnclaimed(share) && this.#giveIfIdle(share, owner)) return share;
+        if (this.isUnclaimed(share) && this.#giveIfIdle(share, owner)) return share;
       const first = (owner.low >>> 0) % Math.max(1, this.shares);
       for (let i = 0; i < this.shares; i++) {
         const share = (first + i) % this.shares;
@@ -171,20 +110,20 @@ export class CountSlots {
 
   /** Ends the requests of a thread that has died, and releases its locks. Call only after the thread has ended. */
   endWorker(worker: number): void {
-    const { workers, common } = this.layout;
     const clear = (from: number, to: number): void => {
       for (let slot = from; slot < to; slot++) {
-        const column = slot * workers + worker;
+        const column = slot * this.columns + worker;
         // Memory that was never written stays unallocated.
         if (this.#counts[column] !== 0) Atomics.store(this.#counts, column, 0);
       }
     };
-    clear(0, common * WAYS);
+    clear(0, this.common * WAYS);
     for (let share = 0; share < this.shares; share++) {
-      if (Atomics.load(this.#shareCounts, share * workers + worker) === 0) continue;
-      const { first, sets } = this.#placeOf(share);
-      clear(first * WAYS, (first + sets) * WAYS);
-      Atomics.store(this.#shareCounts, share * workers + worker, 0);
+      const column = share * this.columns + worker;
+      if (Atomics.load(this.#shareCounts, column) === 0) continue;
+      const first = this.firstSetOf(share);
+      clear(first * WAYS, (first + this.setsOf(share)) * WAYS);
+      Atomics.store(this.#shareCounts, column, 0);
     }
     this.#locks.releaseOf(worker);
   }
@@ -193,11 +132,10 @@ export class CountSlots {
   #take(set: number, share: number, hash: Hash64, max: number): number {
     const slot = this.#look(set, hash, max);
     if (slot < 0) return slot;
-    const { workers } = this.layout;
     this.#low[slot] = hash.low;
     this.#high[slot] = hash.high;
-    if (share !== NONE) Atomics.add(this.#shareCounts, share * workers + this.#worker, 1);
-    Atomics.add(this.#counts, slot * workers + this.#worker, 1);
+    if (share !== NONE) Atomics.add(this.#shareCounts, share * this.columns + this.#worker, 1);
+    Atomics.add(this.#counts, slot * this.columns + this.#worker, 1);
     return slot;
   }
 
@@ -216,14 +154,10 @@ export class CountSlots {
   }
 
   #sum(numbers: Int32Array, at: number): number {
-    const { workers } = this.layout;
+    const { columns } = this;
     let sum = 0;
-    for (let i = at * workers; i < (at + 1) * workers; i++) sum += Atomics.load(numbers, i);
+    for (let i = at * columns; i < (at + 1) * columns; i++) sum += Atomics.load(numbers, i);
     return sum;
-  }
-
-  #isUnclaimed(share: number): boolean {
-    return this.#owners[2 * share] === 0 && this.#owners[2 * share + 1] === 0;
   }
 
   #isIdle(share: number): boolean {
@@ -231,62 +165,22 @@ export class CountSlots {
   }
 
   /** Its lock keeps another thread from counting in it meanwhile. */
-  #giveIfIdle(share: number, { low, high }: Hash64): boolean {
-    const lock = this.layout.common + share;
+  #giveIfIdle(share: number, owner: Hash64): boolean {
+    const lock = this.common + share;
     this.#locks.lock(lock);
     try {
       if (!this.#isIdle(share)) return false;
-      this.#owners[2 * share] = low;
-      this.#owners[2 * share + 1] = high;
+      this.give(share, owner);
       return true;
     } finally {
       this.#locks.unlock(lock);
     }
   }
-
-  #setIn(share: number, hash: Hash64): number {
-    const { first, sets } = this.#placeOf(share);
-    return first + ((hash.low >>> 0) % sets);
-  }
-
-  #placeOf(share: number): { readonly first: number; readonly sets: number } {
-    const { common, sizes } = this.layout;
-    const [large, small] = sizes;
-    const beyond = share - large.shares;
-    if (beyond < 0) return { first: common + share * large.sets, sets: large.sets };
-    return { first: common + large.shares * large.sets + beyond * small.sets, sets: small.sets };
-  }
-
-  #shareOf(slot: number): number {
-    const { common, sizes } = this.layout;
-    const [large, small] = sizes;
-    const set = Math.floor(slot / WAYS) - common;
-    if (set < 0) return NONE;
-    const beyond = set - large.shares * large.sets;
-    return beyond < 0 ? Math.floor(set / large.sets) : large.shares + Math.floor(beyond / small.sets);
-  }
 }
 
-function setsOf({ common, sizes }: CountLayout): number {
-  return sizes.reduce((sum, { shares, sets }) => sum + shares * sets, common);
-}
-
-function sharesOf({ sizes }: CountLayout): number {
-  return sizes.reduce((sum, { shares }) => sum + shares, 0);
-}
-
-/** Memory for these counts, with a new random hash key. The system allocates it page by page, as counts are used. */
-export function countMemory(layout: CountLayout): SharedArrayBuffer {
-  const { workers, common, sizes } = layout;
-  const [large, small] = sizes;
-  const slots = setsOf(layout) * WAYS;
-  const shares = sharesOf(layout);
-  const words = HEADER_WORDS + slots * (2 + workers) + shares * (2 + workers) + common + shares + 1;
-  const memory = new SharedArrayBuffer(words * Int32Array.BYTES_PER_ELEMENT);
-  const key = randomBytes(8);
-  new Int32Array(memory, 0, HEADER_WORDS).set([
-    ...[workers, common, large.shares, large.sets, small.shares, small.sets],
-    ...[key.readInt32LE(0), key.readInt32LE(4)],
-  ]);
-  return memory;
+/** Memory for the counts of so many threads, each in a column of its own. */
+export function countMemory(workers: number, layout: ShareLayout): SharedArrayBuffer {
+  const { sets, shares } = sizeOf(layout);
+  const words = sets * WAYS * (2 + workers) + shares * workers + layout.common + shares + 1;
+  return shareMemory(layout, words * Int32Array.BYTES_PER_ELEMENT, workers);
 }

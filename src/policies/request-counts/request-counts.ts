@@ -1,21 +1,20 @@
 import type { Count, Metrics } from "../../telemetry/metrics.ts";
+import { keyed, LimitShare, overflow } from "../limit-memory/limit-share.ts";
+import { NONE, type ShareLayout } from "../limit-memory/share-table.ts";
 import type { Hash64 } from "../limit-memory/sip-hash.ts";
-import { AT_LIMIT, type CountLayout, CountSlots, countMemory, NO_ROOM, NONE, NOT_OWNED } from "./count-slots.ts";
+import { AT_LIMIT, CountSlots, countMemory, NO_ROOM, NOT_OWNED } from "./count-slots.ts";
 
 /**
  * 16,384 counts that only the configuration defines: those of limits without a key, and the shared count of each limit. Then 32 shares of
  * 65,536 counts, and 1,024 of 1,024: 75 MiB of address space with 4 workers, which the system allocates as it is used.
  */
-const LAYOUT: Omit<CountLayout, "workers"> = {
+const LAYOUT: ShareLayout = {
   common: 256,
   sizes: [
     { shares: 32, sets: 1024 },
     { shares: 1024, sets: 16 },
   ],
 };
-
-/** Milliseconds before a limit without a share looks for one again. */
-const RETRY_MS = 1000;
 
 type OverflowCounters = Pick<Metrics, "count">;
 
@@ -50,7 +49,7 @@ export class RequestCounts {
   }
 }
 
-/** A request that is counted; `end` may be called once. */
+/** A request that is counted, until the first call of `end`. */
 export interface CountedRequest {
   end(): void;
 }
@@ -61,20 +60,16 @@ export class LimitCounts {
   readonly #name: string;
   readonly #counters: OverflowCounters | undefined;
   readonly #counting: boolean;
-  /** Identifies the limit in the table of shares. */
-  readonly #id: Hash64 = { low: 0, high: 0 };
+  readonly #share: LimitShare;
   readonly #hash: Hash64 = { low: 0, high: 0 };
   #overflows: Count | undefined;
-  #share = NONE;
-  /** `performance.now()` ms before which the limit does not look for a share. */
-  #lookAt = 0;
 
   constructor(slots: CountSlots, name: string, counters: OverflowCounters | undefined, counting: boolean) {
     this.#slots = slots;
     this.#name = name;
     this.#counters = counters;
     this.#counting = counting;
-    slots.hash(name, this.#id);
+    this.#share = new LimitShare(slots, name);
   }
 
   /** Requests with the key of the last `begin`, that one included if it is counted. */
@@ -93,8 +88,10 @@ export class LimitCounts {
     const slots = this.#slots;
     if (key === undefined) return this.#acquireCommon(this.#name, max);
     slots.hash(keyed(this.#name, key), this.#hash);
-    let slot = this.#share === NONE ? NOT_OWNED : slots.acquireIn(this.#share, this.#id, this.#hash, max);
-    if (slot === NOT_OWNED && this.#claim()) slot = slots.acquireIn(this.#share, this.#id, this.#hash, max);
+    const share = this.#share;
+    let slot = share.last === NONE ? NOT_OWNED : slots.acquireIn(share.last, share.owner, this.#hash, max);
+    if (slot === NOT_OWNED && share.claim(performance.now()))
+      slot = slots.acquireIn(share.last, share.owner, this.#hash, max);
     if (slot >= 0 || slot === AT_LIMIT) return slot;
     this.#overflows ??= this.#counters?.count("concurrency_limit_overflow_total", this.#name);
     if (this.#overflows !== undefined) this.#overflows.count++;
@@ -113,21 +110,12 @@ export class LimitCounts {
       return slots.peek(this.#hash, max);
     };
     if (key === undefined) return inCommon(this.#name);
-    const share = slots.ownedBy(this.#id);
+    const share = slots.ownedBy(this.#share.owner);
     // A limit that would claim a share counts nothing there, as a new key of the common memory.
     if (share === NONE) return inCommon(slots.hasIdleShare ? keyed(this.#name, key) : overflow(this.#name));
     slots.hash(keyed(this.#name, key), this.#hash);
     const slot = slots.peekIn(share, this.#hash, max);
     return slot === NO_ROOM ? inCommon(overflow(this.#name)) : slot;
-  }
-
-  /** Another limit may have claimed the share while it counted nothing. Then this finds or claims another one, if possible. */
-  #claim(): boolean {
-    const now = performance.now();
-    if (now < this.#lookAt) return false;
-    this.#share = this.#slots.claim(this.#id);
-    if (this.#share === NONE) this.#lookAt = now + RETRY_MS;
-    return this.#share !== NONE;
   }
 }
 
@@ -150,15 +138,7 @@ class Counted implements CountedRequest {
 
 const REHEARSED: CountedRequest = { end() {} };
 
-function keyed(name: string, key: string): string {
-  return `${name} =${key}`;
-}
-
-function overflow(name: string): string {
-  return `${name} overflow`;
-}
-
 /** Memory for the counts of a process with so many workers; tests use smaller ones. */
-export function createCounts(workers: number, layout: Omit<CountLayout, "workers"> = LAYOUT): SharedArrayBuffer {
-  return countMemory({ workers, ...layout });
+export function createCounts(workers: number, layout: ShareLayout = LAYOUT): SharedArrayBuffer {
+  return countMemory(workers, layout);
 }

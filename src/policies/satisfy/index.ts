@@ -231,22 +231,19 @@ function missing(kind: AlternativeKind, { error }: MissingCredential, trace: Pol
 
 /** Errors that mean that a request does not satisfy an alternative; others end the request. */
 const FAILURES: ReadonlyMap<ErrorCode, Failure["what"]> = new Map([
-  ["TG_API_KEY_MISSING", "missing"],
-  ["TG_BASIC_AUTH_MISSING", "missing"],
-  ["TG_JWT_MISSING", "missing"],
   ["TG_AUTHORIZATION", "missing"],
   ["TG_API_KEY", "wrong"],
   ["TG_BASIC_AUTH", "wrong"],
   ["TG_JWT", "wrong"],
   ["TG_BASIC_AUTH_BUSY", "unchecked"],
   ["TG_DOCUMENT_MISSING", "unchecked"],
+  // The provider cannot be reached to refresh a session, which may be valid.
+  ["TG_OIDC", "unchecked"],
 ]);
 
 function failureOf(kind: AlternativeKind, error: unknown): Failure {
   if (!(error instanceof GatewayError)) throw error;
-  const { code, status } = error;
-  // A session that has ended is as good as none; one whose provider cannot be reached may be valid.
-  const what = code === "TG_OIDC" ? (status === 401 ? "missing" : "unchecked") : FAILURES.get(code);
+  const what = FAILURES.get(error.code);
   if (what === undefined) throw error;
   return { kind, what, error: () => error };
 }

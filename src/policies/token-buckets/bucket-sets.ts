@@ -1,6 +1,6 @@
-import { randomBytes } from "node:crypto";
 import { SharedLocks } from "../limit-memory/locks.ts";
-import { type Hash64, halfSipHash } from "../limit-memory/sip-hash.ts";
+import { NONE, type ShareLayout, ShareTable, shareMemory, sizeOf, WAYS } from "../limit-memory/share-table.ts";
+import type { Hash64 } from "../limit-memory/sip-hash.ts";
 
 /** Capacity and refill of a bucket. */
 export interface BucketRule {
@@ -11,44 +11,21 @@ export interface BucketRule {
   readonly fillInterval: number;
 }
 
-/** Shares of one size. */
-interface ShareSize {
-  readonly shares: number;
-  /** Sets of each share. */
-  readonly sets: number;
-}
-
-/** How the sets of a table are used. */
-export interface Layout {
-  /** Sets for the buckets that only the configuration defines. */
-  readonly common: number;
-  /** Shares for buckets whose keys come from clients, the largest first. */
-  readonly sizes: readonly [ShareSize, ShareSize];
-}
-
-/** Buckets per lock (a set). Scanning a set takes about as long as taking its lock. */
-const WAYS = 64;
+/** Hash, tokens and two times for each slot, and a lock. */
 const BYTES_A_SET = WAYS * (2 * 4 + 3 * 8) + 4;
-const BYTES_A_SHARE = 2 * 4 + 8;
-/** The layout, the hash's key, and the lock of the shares, in words. */
-const HEADER_WORDS = 8;
+/** Milliseconds for which a share is kept for a limit that has claimed but not yet used it. */
+const RESERVED_MS = 1000;
 
 /**
- * Token buckets in memory that all threads share, in sets of 64. A bucket is found by a keyed 64-bit hash. A full bucket is equivalent
- * to a missing one, so its slot is free for others.
+ * Token buckets in memory that all threads share, in sets of 64. A full bucket is equivalent to a missing one, so its slot is free for
+ * others, and so is a share whose buckets are all full. Each set has a lock; a share changes its owner only while nothing in it counts.
  */
-export class BucketSets {
-  readonly memory: SharedArrayBuffer;
-  readonly layout: Layout;
-  /** Two words per share: the hash of the limit that owns it. */
-  readonly owners: Int32Array;
+export class BucketSets extends ShareTable {
   /** Milliseconds: when all buckets of a share will be full. */
-  readonly idleAt: Float64Array;
+  readonly #idleAt: Float64Array;
   readonly now: () => number;
   /** One per set, then one for the table of shares. */
   readonly #locks: SharedLocks;
-  readonly #shareLock: number;
-  readonly #secret: Int32Array;
   readonly #low: Int32Array;
   readonly #high: Int32Array;
   readonly #tokens: Float64Array;
@@ -56,10 +33,11 @@ export class BucketSets {
   readonly #filledAt: Float64Array;
   /** Milliseconds: when the bucket will be full, and its slot free. */
   readonly #fullAt: Float64Array;
-  /** Results of the last `take`, instead of an object for each: tokens left, milliseconds until the next refill, and when it is full. */
+  /** Results of the last `take`, instead of an object for each: tokens left, and milliseconds until the next refill. */
   remaining = 0;
   untilFill = 0;
-  fullAt = 0;
+  /** When that bucket will be full. */
+  #willBeFullAt = 0;
   /** Since when the tokens left were counted. */
   #since = 0;
   /** Whether it dropped a bucket that was not full. */
@@ -67,51 +45,72 @@ export class BucketSets {
 
   /** `worker`: index of the thread. `now`: milliseconds of a clock that all threads share. */
   constructor(memory: SharedArrayBuffer, worker: number, now: () => number = monotonic) {
-    this.memory = memory;
+    super(memory);
     this.now = now;
-    let at = 0;
-    const words = (length: number): Int32Array => {
-      const array = new Int32Array(memory, at, length);
-      at += array.byteLength;
-      return array;
-    };
-    const doubles = (length: number): Float64Array => {
-      const array = new Float64Array(memory, at, length);
-      at += array.byteLength;
-      return array;
-    };
-    const header = words(HEADER_WORDS);
-    const [common = 0, shares = 0, sets = 0, smallShares = 0, smallSets = 0] = header;
-    this.layout = {
-      common,
-      sizes: [
-        { shares, sets },
-        { shares: smallShares, sets: smallSets },
-      ],
-    };
-    this.#secret = header.subarray(5, 7);
-    const all = setsOf(this.layout);
-    this.idleAt = doubles(shares + smallShares);
-    this.#tokens = doubles(all * WAYS);
-    this.#filledAt = doubles(all * WAYS);
-    this.#fullAt = doubles(all * WAYS);
-    this.#low = words(all * WAYS);
-    this.#high = words(all * WAYS);
-    this.owners = words(2 * (shares + smallShares));
-    this.#locks = new SharedLocks(words(all + 1), worker);
-    this.#shareLock = all;
+    const slots = this.sets * WAYS;
+    this.#idleAt = this.doubles(this.shares);
+    this.#tokens = this.doubles(slots);
+    this.#filledAt = this.doubles(slots);
+    this.#fullAt = this.doubles(slots);
+    this.#low = this.words(slots);
+    this.#high = this.words(slots);
+    this.#locks = new SharedLocks(this.words(this.sets + 1), worker);
   }
 
-  hash(text: string, into: Hash64): void {
-    halfSipHash(this.#secret[0] as number, this.#secret[1] as number, text, into);
+  /** Takes a token from a bucket in the common memory; a new one is full, and replaces in a full set the one that will be full soonest. */
+  take(hash: Hash64, rule: BucketRule): boolean {
+    return this.#take(this.setOf(hash), hash, rule, true) === true;
+  }
+
+  /** Takes a token from a bucket in a share; undefined if there is no room for a new one. */
+  takeIn(share: number, hash: Hash64, rule: BucketRule): boolean | undefined {
+    const admitted = this.#take(this.setIn(share, hash), hash, rule, false);
+    if (admitted !== undefined && (this.#idleAt[share] as number) < this.#willBeFullAt)
+      this.#idleAt[share] = this.#willBeFullAt;
+    return admitted;
   }
 
   /**
-   * Takes a token from the bucket `hash` in one of `sets` sets from `first` on; a new bucket is full. False if it is empty. If there is no
-   * room for a new bucket: undefined, or, with `evict`, it replaces the bucket that will be full soonest.
+   * What `take` would return. It takes nothing and needs no lock, so it delays no request: while another thread takes a token, it sees the
+   * bucket before or after that.
    */
-  take(first: number, sets: number, hash: Hash64, rule: BucketRule, evict: boolean): boolean | undefined {
-    const set = first + ((hash.low >>> 0) % sets);
+  peek(hash: Hash64, rule: BucketRule): boolean {
+    return this.#peek(this.setOf(hash), hash, rule, true) === true;
+  }
+
+  /** What `takeIn` would return. */
+  peekIn(share: number, hash: Hash64, rule: BucketRule): boolean | undefined {
+    return this.#peek(this.setIn(share, hash), hash, rule, false);
+  }
+
+  get hasIdleShare(): boolean {
+    const now = this.now();
+    return this.#idleAt.some((at) => at <= now);
+  }
+
+  claim(owner: Hash64, now: number): number {
+    this.#locks.lock(this.sets);
+    try {
+      const owned = this.ownedBy(owner);
+      if (owned !== NONE) return owned;
+      const idle = this.#idleAt.findIndex((at) => at <= now);
+      if (idle === NONE) return NONE;
+      // Its old buckets stay: they are full, and their hashes differ from those of this limit's keys.
+      this.give(idle, owner);
+      this.#idleAt[idle] = now + RESERVED_MS;
+      return idle;
+    } finally {
+      this.#locks.unlock(this.sets);
+    }
+  }
+
+  /** Releases the locks of a thread that died while holding them. Call only after the thread has ended. */
+  releaseLocksOf(worker: number): void {
+    this.#locks.releaseOf(worker);
+  }
+
+  /** In a full set: undefined, or with `evict` from a new bucket in place of another. */
+  #take(set: number, hash: Hash64, rule: BucketRule, evict: boolean): boolean | undefined {
     this.#locks.lock(set);
     try {
       const now = this.now();
@@ -122,29 +121,10 @@ export class BucketSets {
     }
   }
 
-  /**
-   * As `take`, but takes and writes nothing. It needs no lock, so it delays no request: while another thread takes a token, it sees the
-   * bucket before or after that.
-   */
-  peek(first: number, sets: number, hash: Hash64, rule: BucketRule, evict: boolean): boolean | undefined {
+  #peek(set: number, hash: Hash64, rule: BucketRule, evict: boolean): boolean | undefined {
     const now = this.now();
-    const at = this.#find(first + ((hash.low >>> 0) % sets), hash, now, evict);
+    const at = this.#find(set, hash, now, evict);
     return at === -1 ? undefined : this.#count(at, hash, rule, now);
-  }
-
-  /** Runs `work` while no other thread can reassign shares. */
-  withShares<T>(work: () => T): T {
-    this.#locks.lock(this.#shareLock);
-    try {
-      return work();
-    } finally {
-      this.#locks.unlock(this.#shareLock);
-    }
-  }
-
-  /** Releases the locks of a thread that died while holding them. Call only after the thread has ended. */
-  releaseLocksOf(worker: number): void {
-    this.#locks.releaseOf(worker);
   }
 
   #takeFrom(at: number, hash: Hash64, rule: BucketRule, now: number): boolean {
@@ -153,7 +133,7 @@ export class BucketSets {
     this.#high[at] = hash.high;
     this.#tokens[at] = this.remaining;
     this.#filledAt[at] = this.#since;
-    this.#fullAt[at] = this.fullAt;
+    this.#fullAt[at] = this.#willBeFullAt;
     return admitted;
   }
 
@@ -176,7 +156,7 @@ export class BucketSets {
     const admitted = tokens >= 1;
     if (admitted) tokens--;
     const missing = maxTokens - tokens;
-    this.fullAt =
+    this.#willBeFullAt =
       missing === 0
         ? now
         : tokensPerFill === 0
@@ -206,22 +186,10 @@ export class BucketSets {
   }
 }
 
-function setsOf({ common, sizes }: Layout): number {
-  return sizes.reduce((sum, { shares, sets }) => sum + shares * sets, common);
-}
-
-/** Memory for these sets, with a new random hash key. The system allocates it page by page, as buckets are used. */
-export function bucketMemory(layout: Layout): SharedArrayBuffer {
-  const [large, small] = layout.sizes;
-  const all = setsOf(layout);
-  const shares = large.shares + small.shares;
-  const memory = new SharedArrayBuffer(HEADER_WORDS * 4 + all * BYTES_A_SET + shares * BYTES_A_SHARE + 4);
-  const key = randomBytes(8);
-  new Int32Array(memory, 0, HEADER_WORDS).set([
-    ...[layout.common, large.shares, large.sets, small.shares, small.sets],
-    ...[key.readInt32LE(0), key.readInt32LE(4)],
-  ]);
-  return memory;
+/** Memory for the buckets of this layout. */
+export function bucketMemory(layout: ShareLayout): SharedArrayBuffer {
+  const { sets, shares } = sizeOf(layout);
+  return shareMemory(layout, sets * BYTES_A_SET + shares * Float64Array.BYTES_PER_ELEMENT + 4);
 }
 
 /** `performance.now()` has a different origin in each thread, so it cannot be compared across threads. */

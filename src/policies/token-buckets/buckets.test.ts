@@ -3,14 +3,15 @@ import { test } from "node:test";
 import { Worker } from "node:worker_threads";
 import { fc } from "../../../test/helpers/property.ts";
 import { Metrics } from "../../telemetry/metrics.ts";
+import type { ShareLayout } from "../limit-memory/share-table.ts";
 import { type Hash64, halfSipHash } from "../limit-memory/sip-hash.ts";
-import type { Layout } from "./bucket-sets.ts";
+import { BucketSets } from "./bucket-sets.ts";
 import { type BucketRule, createBuckets, TokenBuckets } from "./buckets.ts";
 
 const RULE: BucketRule = { maxTokens: 3, tokensPerFill: 2, fillInterval: 1000 };
 
 /** Room for one limit whose clients choose keys: 64 of them. */
-const SMALL: Layout = {
+const SMALL: ShareLayout = {
   common: 1,
   sizes: [
     { shares: 1, sets: 1 },
@@ -19,7 +20,7 @@ const SMALL: Layout = {
 };
 
 /** Buckets with a clock that the test sets. `takeUntilEmpty` uses those of keys of one limit. */
-function buckets(layout?: Layout) {
+function buckets(layout?: ShareLayout) {
   const clock = { now: 5000 };
   const metrics = new Metrics();
   const table = new TokenBuckets(layout && createBuckets(layout), 0, metrics, () => clock.now);
@@ -129,6 +130,15 @@ test("a limit without a share looks for one again after a second, not for each r
   assert.equal(takeUntilEmpty("b", RULE, other), 0);
   clock.now += 1;
   assert.equal(takeUntilEmpty("b", RULE, other), 3);
+});
+
+test("a share that was claimed a moment ago is kept until it is used", () => {
+  const sets = new BucketSets(createBuckets(SMALL), 0);
+  const [one, two] = [
+    { low: 1, high: 1 },
+    { low: 2, high: 2 },
+  ];
+  assert.deepEqual([sets.claim(one, 5000), sets.claim(two, 5999), sets.claim(two, 6000)], [0, -1, 0]);
 });
 
 test("limits beyond the large shares get small ones, and do not touch those of others", () => {

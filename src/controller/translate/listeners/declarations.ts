@@ -7,7 +7,7 @@ import { findConflicts } from "./listener-conflicts.ts";
 import { allowedSets } from "./listener-sets.ts";
 import type { Declaration } from "./listeners.ts";
 
-interface DeclaredListener {
+export interface DeclaredListener {
   readonly declaration: Declaration;
   /** With another of them. */
   readonly conflict?: Problem;

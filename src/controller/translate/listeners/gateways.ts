@@ -19,7 +19,7 @@ import { requestedAddresses } from "./gateway-addresses.ts";
 import { overlappingTls } from "./listener-conflicts.ts";
 import { hasInsecureFallback, type ListenerTls, translateListenerTls } from "./listener-tls.ts";
 import { allowedKinds, type Declaration, invalidKinds, listenerKey, ownProblem, protocolOf } from "./listeners.ts";
-import { mergedConflicts } from "./merged-conflicts.ts";
+import { mergedConflicts, reservation } from "./merged-conflicts.ts";
 import { parametersProblem } from "./parameters.ts";
 
 /** undefined: the Gateway does not exist, or its class is not ours. */
@@ -32,7 +32,16 @@ export const gatewayModel = defineQuery<GatewayModel | undefined>("gatewayModel"
     read.query(declaredListeners, key).map(({ declaration, conflict = rivals[listenerKey(declaration)] }) => {
       const port = String(declaration.spec.port);
       const settings = isShared ? read.query(sharedPortProblem, [key, port]) : undefined;
-      return translateListener(declaration, conflict, settings, translateListenerTls(read, declaration, gateway));
+      const listener = translateListener(
+        declaration,
+        conflict,
+        settings,
+        translateListenerTls(read, declaration, gateway),
+      );
+      const isReserved = isShared && conflict === undefined && ownProblem(declaration.spec) === undefined;
+      return isReserved
+        ? { ...listener, conditions: [...listener.conditions, reservation(gateway.spec.gatewayClassName)] }
+        : listener;
     }),
   );
   const own = listeners.filter(isOfGateway);

@@ -5,6 +5,7 @@ import { fc } from "../../../../test/helpers/property.ts";
 import { cluster } from "../fixtures/cluster.ts";
 import { covers } from "../model/hostnames.ts";
 import { gatewayModel } from "./gateways.ts";
+import { reservation } from "./merged-conflicts.ts";
 
 const HOSTS = ["", "*.com", "*.a.com", "a.com", "b.a.com", "c.b.a.com", "*.b.a.com", "a.org", "com"];
 
@@ -12,7 +13,7 @@ const listener = fc.record({
   hostname: fc.constantFrom(...HOSTS),
   port: fc.constantFrom(80, 81),
   protocol: fc.constantFrom("HTTP", "HTTP", "HTTP", "TCP"),
-  /** What the status says: no conflict with the spec of now, or of a former one, a conflict; undefined: nothing. */
+  /** What the status says: held by the spec of now, or by a former one, lost; undefined: nothing. */
   before: fc.constantFrom("held", "formerly", "lost", undefined),
 });
 type Listener = typeof listener extends fc.Arbitrary<infer T> ? T : never;
@@ -21,8 +22,9 @@ const ORDER = ["held", "formerly", undefined, "lost"];
 
 function conditionOf(before: Listener["before"]): readonly object[] {
   if (before === undefined) return [];
-  const observedGeneration = before === "formerly" ? 1 : 2;
-  return [{ type: "Conflicted", status: before === "lost" ? "True" : "False", observedGeneration }];
+  if (before === "lost") return [{ type: "Conflicted", status: "True", observedGeneration: 2 }];
+  const { type } = reservation("shared");
+  return [{ type, status: "True", observedGeneration: before === "formerly" ? 1 : 2 }];
 }
 
 test("a listener is accepted if none that comes first at another Gateway overlaps with it", () => {

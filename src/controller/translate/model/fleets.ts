@@ -2,6 +2,7 @@
  * Which proxies serve a Gateway (decision 81): its own, or those that the Gateways of its class share, which the parameters of the class
  * ask for. Whoever may write Gateways can name any class, so the parameters also say whose Gateways may join.
  */
+import { fieldsOf } from "../../../base/fields.ts";
 import { nameOfKey, objectKey } from "../../../base/object-key.ts";
 import { keyOfObject } from "../../../kube/keys.ts";
 import { type Gateway, type NamespacesFrom, type Pod, TRACEGATE_GROUP } from "../../../kube/objects.ts";
@@ -35,18 +36,39 @@ export function ownFleet(gateway: string): Fleet {
 export const sharedFleet = defineQuery<Fleet | undefined>("sharedFleet", (read, name) => {
   const parameters = read.query(mergingParameters, name);
   if (parameters === undefined) return undefined;
-  const { namespace } = nameOfKey(parameters.key);
-  return { key: fleetOfClass(name), namespace, name: deploymentName(name), label: OWNING_CLASS };
+  return sharedFleetIn(nameOfKey(parameters.key).namespace, name);
 });
+
+function sharedFleetIn(namespace: string, gatewayClass: string): Fleet {
+  return { key: fleetOfClass(gatewayClass), namespace, name: deploymentName(gatewayClass), label: OWNING_CLASS };
+}
 
 /** The TracegateParameters by which a class of ours merges its Gateways. Key: name of the class. */
 export const mergingParameters = defineQuery<MergingParameters | undefined>("mergingParameters", (read, name) => {
-  const { controllerName: controller, parametersRef } = read.get("GatewayClass", name)?.spec ?? {};
-  if (controller !== controllerName(read) || parametersRef?.namespace === undefined) return undefined;
-  if (parametersRef.group !== TRACEGATE_GROUP || parametersRef.kind !== "TracegateParameters") return undefined;
-  const key = objectKey(parametersRef);
+  const key = parametersOfClass(read, name);
+  if (key === undefined) return undefined;
   const merge = parseMergeGateways(read.get("TracegateParameters", key)?.spec);
   return merge && { ...merge, key, namespaces: merge.namespaces as NamespacesFrom };
+});
+
+/** Key of the TracegateParameters that a class of ours refers to, whether or not they exist. */
+function parametersOfClass(read: Read, name: string): string | undefined {
+  const { controllerName: controller, parametersRef } = read.get("GatewayClass", name)?.spec ?? {};
+  if (controller !== controllerName(read) || parametersRef?.namespace === undefined) return undefined;
+  const { group, kind } = parametersRef;
+  return group === TRACEGATE_GROUP && kind === "TracegateParameters" ? objectKey(parametersRef) : undefined;
+}
+
+/**
+ * Whether shared proxies of a class run, but its parameters are missing or their `mergeGateways` is invalid. Statuses wait then like
+ * everything else: without their reservations, listeners could lose their hosts to older Gateways. Key: name of the class.
+ */
+export const isSharingUnknown = defineQuery<boolean>("isSharingUnknown", (read, name) => {
+  const key = parametersOfClass(read, name);
+  if (key === undefined || read.query(mergingParameters, name) !== undefined) return false;
+  const parameters = read.get("TracegateParameters", key);
+  const isUnknown = parameters === undefined || "mergeGateways" in fieldsOf(parameters.spec);
+  return isUnknown && hasProxy(read, sharedFleetIn(nameOfKey(key).namespace, name));
 });
 
 interface MergingParameters extends Pick<MergeGateways, "frontend"> {
