@@ -10,6 +10,11 @@ const ORDER = [
   ...["php_fastcgi", "file_server", "acme_server"],
 ];
 
+/** Whether it is one of Caddy's own directives, whose order an option can change. */
+export function isOrdered(name: string): boolean {
+  return ORDER.includes(name);
+}
+
 /** Settings of a site that are no handlers. */
 export const SETTINGS = ["tls", "bind", "log", "handle_errors"];
 
