@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { intendedSizes, parseSize } from "./sizes.ts";
+import { formatSize, intendedSizes, parseSize } from "./sizes.ts";
 
 test("a size has a decimal unit, a binary one, or none", () => {
   const sizes = {
@@ -62,4 +62,9 @@ test("what people write elsewhere is turned into a size, or into two if it can m
     assert.deepEqual(intendedSizes(text), sizes, text);
     for (const size of sizes) assert.notEqual(parseSize(size), undefined, size);
   }
+});
+
+test("a number of bytes is shown with the largest binary unit that divides it", () => {
+  const texts = [0, 1000, 1024, 65_536, 1_048_576, 2 ** 31].map(formatSize);
+  assert.deepEqual(texts, ["0", "1000", "1KiB", "64KiB", "1MiB", "2GiB"]);
 });

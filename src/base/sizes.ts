@@ -23,6 +23,12 @@ export function parseSize(text: string): number | undefined {
   return Number.isSafeInteger(bytes) ? bytes : undefined;
 }
 
+/** `64KiB` for 65536; a number without a unit if no binary one divides it. */
+export function formatSize(bytes: number): string {
+  const unit = ["TiB", "GiB", "MiB", "KiB"].find((each) => bytes > 0 && bytes % (UNITS[each] ?? 0) === 0);
+  return unit === undefined ? `${bytes}` : `${bytes / (UNITS[unit] ?? 1)}${unit}`;
+}
+
 /** A number, the letter of a prefix, the rest of the prefix, and the unit. */
 const LIKE_A_SIZE = /^(\d+(?:\.\d+)?)\s*(?:([kmgt])(ilo|ega|iga|era|ibi|ebi|i)?)?\s*(b|bytes?)?$/i;
 

@@ -93,3 +93,15 @@ test("pages of the backend behind the quickstart, which serves on an origin that
   assert.ok(settingsOf({}).admin.browserOrigins.includes("http://localhost:3000"));
   assert.deepEqual(loaded.config.admin.browserOrigins, []);
 });
+
+test("the environment says whether the proxy is that of one Gateway or of a class, which takes precedence", () => {
+  const xds = (env: Readonly<Record<string, string>>) => {
+    const loaded = loadConfig({ kind: "text", text: "{}" }, { XDS_ADDRESS: "http://c:1", NAMESPACE: "apps", ...env });
+    return loaded.ok ? loaded.config.xds : undefined;
+  };
+  const at = { address: "http://c:1", namespace: "apps" };
+  assert.deepEqual(xds({ GATEWAY: "web" }), { ...at, gateway: "web" });
+  assert.deepEqual(xds({ GATEWAY_CLASS: "shared" }), { ...at, gatewayClass: "shared" });
+  assert.deepEqual(xds({ GATEWAY: "web", GATEWAY_CLASS: "shared" }), { ...at, gatewayClass: "shared" });
+  assert.equal(xds({}), undefined);
+});

@@ -274,7 +274,7 @@ const init = defineCommand({
   name: "init",
   summary: "Write the files to run a gateway: a unit, a Compose file, Kubernetes objects, or a dashboard with alerts",
   description: [
-    "systemd: a unit and a configuration. compose: a Compose file and a configuration. kubernetes: CRDs, the controller and an example. grafana: a dashboard, and alert rules for Prometheus. argo-cd, flux: when Argo CD and Flux take Gateways, routes and policies for healthy.",
+    "systemd: a unit and a configuration. compose: a Compose file and a configuration. kubernetes: CRDs, the controller and an example. grafana: a dashboard, and alert rules for Prometheus. argo-cd, flux: health checks, by which Argo CD and Flux know whether Gateways, routes and policies are healthy.",
     "Writes nothing if one of the files is there already, and prints what to do next.",
   ],
   argument: { name: "kind", required: true, summary: "systemd, compose, kubernetes, grafana, argo-cd or flux" },
@@ -284,7 +284,7 @@ const init = defineCommand({
       value: "folder",
       default: ".",
       completes: "file",
-      summary: "Folder to write to (default: this one)",
+      summary: "Folder to write to",
     },
     force: { type: "switch", summary: "Overwrite files" },
   },

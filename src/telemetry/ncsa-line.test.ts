@@ -25,8 +25,12 @@ test("common and combined lines are those that Apache writes", () => {
     ncsaLine(RECORD, "combined", fields),
     `${common.replace("- -", "- ann")} "https://a.example/" "curl/8.5.0"\n`,
   );
-  const none = ncsaLine({ ...RECORD, source: "[2001:db8::1]:5000", bytesSent: 0 }, "combined", NOTHING);
-  assert.equal(none, '2001:db8::1 - - [03/Feb/2026:04:05:06 +0000] "GET /cart?a=1 HTTP/1.1" 200 - "-" "-"\n');
+  const none = ncsaLine(
+    { ...RECORD, source: "[2001:db8::1]:5000", version: "HTTP/2", bytesSent: 0 },
+    "combined",
+    NOTHING,
+  );
+  assert.equal(none, '2001:db8::1 - - [03/Feb/2026:04:05:06 +0000] "GET /cart?a=1 HTTP/2.0" 200 - "-" "-"\n');
 });
 
 test("a connection has no request and no status", () => {

@@ -25,7 +25,9 @@ export function ncsaLine(record: AccessRecord, format: NcsaFormat, { user, refer
   const { source = "", method, path, version, status, bytesSent } = record;
   // `[::1]:5000` and `10.0.0.1:5000`.
   const client = source.replace(/:\d+$/, "").replace(/^\[(.*)\]$/, "$1");
-  const request = method === undefined ? "-" : `${method} ${path ?? "-"} ${version ?? "-"}`;
+  // As Apache and nginx write it.
+  const protocol = version === "HTTP/2" ? "HTTP/2.0" : (version ?? "-");
+  const request = method === undefined ? "-" : `${method} ${path ?? "-"} ${protocol}`;
   const line = `${bare(client)} - ${bare(user ?? "")} [${timeOf(record.time)}] ${quoted(request)} ${status ?? "-"} ${bytesSent === 0 ? "-" : bytesSent}`;
   return format === "common" ? `${line}\n` : `${line} ${quoted(referrer)} ${quoted(agent)}\n`;
 }

@@ -99,7 +99,7 @@ test("check warns about logins whose paths other routes get, pages after a logou
     ["unserved-login-path", "its login needs /callback, which goes to at..x"],
     ["unserved-login-path", "its login needs /logout, which goes to at..x"],
   ]);
-  const page = "after a logout the browser gets /bye, which";
+  const page = "after a logout the browser is sent to /bye, which";
   assert.deepEqual(warned([{ protected: "/" }]), [
     ["protected-logout-page", `${page} this policy protects by a login`],
   ]);
@@ -111,13 +111,23 @@ test("check warns about logins whose paths other routes get, pages after a logou
   assert.deepEqual(warned([open], { policies: { oidc } }), [
     ["protected-logout-page", `${page} this policy protects by a login`],
   ]);
+  // What the listener requires, every route requires.
+  assert.deepEqual(warned([{ protected: "/app" }, open], { policies: { oidc } }), [
+    ["protected-logout-page", `${page} this policy protects by a login`],
+  ]);
   const group = [{ name: "g", routes: [at("/", { oidc: { ...oidc, logout: undefined } })] }];
   const delegating = { ...at("/", {}), backends: [{ routeGroup: "g" }] };
   assert.deepEqual(warned([{ protected: "/app" }, delegating], {}, { logout: undefined }, group), []);
   // Another site may have the page, and another listener the host.
   const elsewhere = { logout: { path: "/logout", redirectURI: "https://www.example/bye" } };
   assert.deepEqual(warned([{ protected: "/" }], { hostname: "shop.example" }, elsewhere), []);
+  assert.deepEqual(warned([open], { policies: { oidc: { ...oidc, ...elsewhere } } }), []);
   assert.deepEqual(warned([{ protected: "/app" }, open], { hostname: "other.example" }), []);
+  // Another login cannot complete this one.
+  const another = at("/", { oidc: { ...oidc, clientId: "another", logout: undefined } });
+  assert.deepEqual(warned([{ protected: "/app" }, another], {}, { logout: undefined }), [
+    ["unserved-login-path", "its login needs /callback, which goes to at..x"],
+  ]);
   const plain = { redirectURI: "http://shop.example/callback", logout: undefined };
   assert.deepEqual(warned([{ protected: "/" }], {}, plain), [
     [
@@ -127,6 +137,35 @@ test("check warns about logins whose paths other routes get, pages after a logou
   ]);
   for (const host of ["localhost:3000", "127.0.0.1", "[::1]:3000"])
     assert.deepEqual(warned([{ protected: "/" }], {}, { ...plain, redirectURI: `http://${host}/callback` }), []);
+  for (const host of ["localhost.example", "127.0.0.1.example", "mylocalhost"])
+    assert.equal(warned([{ protected: "/" }], {}, { ...plain, redirectURI: `http://${host}/callback` }).length, 1);
+});
+
+test("check takes the locality of a neighbour on the node for that of the gateway", () => {
+  const of = (NODE_NAME: string) => {
+    const service = { name: "web", namespace: "shop", hostname: "web.test", ports: { 80: 8080 } };
+    const services = [{ ...service, loadBalancer: { mode: "Failover", routingPreferences: ["zone"] } }];
+    const workload = { uid: "one", name: "one", namespace: "shop", workloadIps: ["10.0.0.1"] };
+    const workloads = [{ ...workload, node: "n1", locality: { region: "eu", zone: "eu-1" } }];
+    const { diagnostics } = reportOf(
+      loadConfig({ kind: "text", text: stringify({ services, workloads }) }, { NODE_NAME }),
+    );
+    return diagnostics.map(({ lint }) => lint).includes("unknown-locality");
+  };
+  assert.deepEqual([of("n1"), of("n2")], [false, true]);
+});
+
+test("check warns about trusted proxies that may not connect, unless PROXY headers name the clients", () => {
+  const codes = (more: object) => {
+    const ipAccess = { allow: ["10.0.0.0/8"] };
+    const http = { forwarded: { trustedProxies: ["192.0.2.1"] } };
+    const frontendPolicies = { ipAccess, http, ...more };
+    const { diagnostics } = reportOf(loadConfig({ kind: "text", text: stringify({ frontendPolicies }) }, {}));
+    return diagnostics.map(({ lint }) => lint);
+  };
+  assert.ok(codes({}).includes("excluded-proxy"));
+  const proxyProtocol = { from: ["10.0.0.1"] };
+  assert.ok(!codes({ proxyProtocol }).includes("excluded-proxy"));
 });
 
 test("check warns about limits of bodies that the limit of all requests makes useless", () => {

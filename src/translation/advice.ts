@@ -112,7 +112,7 @@ function adviseOnAlternatives(set: PolicySet, path: Path, report: Report): void 
 /** Over plain HTTP, and not to this machine. */
 function isUnencrypted(uri: string): boolean {
   const { protocol, hostname } = new URL(uri);
-  return protocol === "http:" && !/^(?:localhost|.*\.localhost|127\..*|\[::1\])$/.test(hostname);
+  return protocol === "http:" && !/^(?:localhost|.*\.localhost|127\.[\d.]+|\[::1\])$/.test(hostname);
 }
 
 /** About the login of a listener, which protects all its pages. */

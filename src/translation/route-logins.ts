@@ -19,19 +19,19 @@ export function logins(
     loginsOf(route).flatMap((oidc): RouteFinding[] => {
       const { hostname, pathname } = new URL(oidc.redirectURI);
       const { path, backChannelPath, redirectURI } = oidc.logout ?? {};
-      const unserved = [pathname, path, backChannelPath].flatMap((each): RouteFinding[] => {
-        const place = each === undefined ? undefined : servedBy(all, hostname, each);
-        if (place === undefined || each === undefined || loginsOf(place.route).some((other) => isSame(other, oidc)))
-          return [];
+      const paths = [pathname, path, backChannelPath].filter((each) => each !== undefined);
+      const unserved = paths.flatMap((each): RouteFinding[] => {
+        const place = servedBy(all, hostname, each);
+        if (place === undefined || loginsOf(place.route).some((other) => isSame(other, oidc))) return [];
         const related = [{ route: place.route, match: place.match, message: "has no such oidc" }];
         return [{ route, code: "unserved-login-path", found: [each, nameOf(place, route)], related }];
       });
       const page = redirectURI === undefined ? undefined : new URL(redirectURI);
       const place = page && servedBy(all, page.hostname, page.pathname);
       if (page === undefined || place === undefined || loginsOf(place.route).length === 0) return unserved;
-      const found = [page.pathname, place.route === route ? undefined : nameOf(place, route)] as const;
+      const other = place.route === route ? undefined : nameOf(place, route);
       const related = [{ route: place.route, match: place.match, message: "requires a login" }];
-      return [...unserved, { route, code: "protected-logout-page", found: [...found], related }];
+      return [...unserved, { route, code: "protected-logout-page", found: [page.pathname, other], related }];
     }),
   );
 }

@@ -102,7 +102,7 @@ export function reportFirst(
   report: Report,
 ): void {
   if (srv !== undefined && mode === "first")
-    report([...path, "dns", "mode"], { message: `servers of srv:${srv} are an endpoint each; leave it out` });
+    report([...path, "dns", "mode"], { message: `each server of srv:${srv} is an endpoint; leave it out` });
 }
 
 type NamedTarget = Extract<Target, { type: "static" }>;

@@ -1,6 +1,5 @@
-import { readFileSync } from "node:fs";
 import { messageOf } from "../../base/errors.ts";
-import { isReadOnce } from "../../config/parse/inputs.ts";
+import { isReadOnce, readText } from "../../config/parse/inputs.ts";
 import { formatDiagnostics } from "../../translation/problems/diagnostics.ts";
 import type { Converted } from "../convert/converted.ts";
 import { write, writeJson } from "../runner/context.ts";
@@ -118,7 +117,7 @@ function commandOf({ name, summary, description, file, form, load }: Source): Co
 /** One file, whatever its name is. `-` is standard input. Throws CliError. */
 function read(path: string): { readonly text: string; readonly name: string } {
   try {
-    return { text: readFileSync(path === "-" ? 0 : path, "utf8"), name: path === "-" ? "standard input" : path };
+    return { text: readText(path), name: path === "-" ? "standard input" : path };
   } catch (error) {
     throw new CliError("failure", `cannot read ${path}: ${messageOf(error)}`);
   }

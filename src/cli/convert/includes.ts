@@ -1,13 +1,20 @@
 /** Files that a configuration includes, from its folder and those below it. */
-import { readdirSync, readFileSync, realpathSync, statSync } from "node:fs";
+import { readdirSync, realpathSync } from "node:fs";
 import { dirname, join, relative, resolve, sep } from "node:path";
 import { codeOf, messageOf } from "../../base/errors.ts";
+import { readText } from "../../config/parse/inputs.ts";
 import type { Place } from "./converted.ts";
 import { type Findings, SyntaxProblem } from "./findings.ts";
 
 /** Limits of one conversion, so that a cycle or a huge folder ends in an error. */
 const MAX_FILES = 500;
 const MAX_BYTES = 16 * 1024 * 1024;
+
+interface Included {
+  readonly files: readonly IncludedFile[];
+  /** Some were not read, so a restriction may be missing. */
+  readonly isPartial: boolean;
+}
 
 interface IncludedFile {
   readonly name: string;
@@ -37,17 +44,18 @@ export class Includes {
    * The files that a pattern with `*` and `?` stands for. Those that are not in the folder of the configuration become findings.
    * @throws SyntaxProblem
    */
-  read(pattern: string, at: Place, open: readonly string[]): readonly IncludedFile[] {
-    const skip = (message: string, remedy: string): readonly IncludedFile[] => {
+  read(pattern: string, at: Place, open: readonly string[]): Included {
+    const skip = (message: string, remedy: string): Included => {
       this.#findings.find("error", at, message, remedy);
-      return [];
+      return { files: [], isPartial: true };
     };
     const root = this.#root;
     if (root === undefined) return skip("standard input includes no files", "pass the file instead of -");
     const wanted = resolve(root, pattern);
     if (!isBelow(root, wanted))
       return skip(`include ${pattern}: not below the folder of the file`, "copy it there, and include it from there");
-    const result: IncludedFile[] = [];
+    const files: IncludedFile[] = [];
+    let isPartial = false;
     for (const each of matching(wanted)) {
       let real: string;
       try {
@@ -57,16 +65,17 @@ export class Includes {
       }
       if (!isBelow(root, real)) {
         skip(`include ${pattern}: ${relative(root, each)} leads out of the folder of the file`, "copy it there");
+        isPartial = true;
         continue;
       }
       if (open.includes(real)) throw new SyntaxProblem(at, `${pattern} includes itself`);
       if (++this.#files > MAX_FILES) throw new SyntaxProblem(at, `more than ${MAX_FILES} files`);
-      const text = readBounded(real, at);
+      const text = textOf(real, at);
       this.#bytes += text.length;
       if (this.#bytes > MAX_BYTES) throw new SyntaxProblem(at, "the files have more than 16 MiB together");
-      result.push({ name: relative(process.cwd(), each) || each, text, open: [...open, real] });
+      files.push({ name: relative(process.cwd(), each) || each, text, open: [...open, real] });
     }
-    return result;
+    return { files, isPartial };
   }
 }
 
@@ -75,13 +84,10 @@ function isBelow(folder: string, path: string): boolean {
 }
 
 /** @throws SyntaxProblem if it cannot be read */
-function readBounded(path: string, at: Place): string {
+function textOf(path: string, at: Place): string {
   try {
-    const { size } = statSync(path);
-    if (size > MAX_BYTES) throw new SyntaxProblem(at, "the file has more than 16 MiB");
-    return readFileSync(path, "utf8");
+    return readText(path);
   } catch (error) {
-    if (error instanceof SyntaxProblem) throw error;
     throw new SyntaxProblem(at, `cannot read ${path}: ${messageOf(error)}`);
   }
 }

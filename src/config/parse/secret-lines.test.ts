@@ -9,6 +9,8 @@ const shown = (text: string): string => linesWithoutSecrets(text, HIDDEN).join("
 const TEXTS: Readonly<Record<string, string>> = {
   "a field": "apiKey: hunter2\nname: shown",
   "all lines of a value": "policies:\n  apiKey:\n    keys:\n    - value: hunter2\n\n      also: hunter2\n  cors: shown",
+  "the policy apiKey":
+    "apiKey:\n  shwn: hunter2\n  - hunter2\n  mode: shown\n  location: # shown\n    header: { name: x-api-key } # shown\n    token: hunter2\n  keys:\n  - key: hunter2\n    mode: hunter2\n  ky:\n    mode: hunter2",
   "a list as deep as its field": "keys:\n- hunter2\n- hunter2\nname: shown",
   "a block of text": "tls:\n  key: |\n    hunter2\n    token: hunter2\n  name: shown",
   "a comment in a value": "key:\n# shown\n  hunter2\nname: shown",
@@ -39,5 +41,6 @@ for (const [what, text] of Object.entries(TEXTS))
 test("the name of a secret field is shown, and numbers of tokens", () => {
   assert.equal(shown("  - apiKey: hunter2"), "  - apiKey: <redacted>");
   assert.equal(shown("- maxTokens: 5\n  tokensPerFill: 1"), "- maxTokens: 5\n  tokensPerFill: 1");
+  assert.equal(shown("apiKey:\n  keys:\n  - hunter2"), "apiKey: <redacted>\n  keys: <redacted>\n  <redacted>");
   assert.equal(shown("key: |\n  hunter2-token: x"), "key: <redacted>\n  <redacted>");
 });

@@ -7,10 +7,14 @@ const SECRET_LINE =
 /** The same, written as a name and a value beside it. */
 const NAMED_SECRET =
   /\bname["']?\s*:\s*["']?[\w.-]{0,64}(?:key|secret|token|passw|credential|authorization|cookie)[^\n]{0,200}?\bvalue["']?\s*:/i;
-/** Fields with such a name that hold no secret. */
-const HARMLESS = /\b(?:maxTokens|tokensPerFill|allowCredentials)["']?\s*:\s*(?:-?\d+|true|false)\b/g;
+/** Fields with such a name that hold no secret, and objects that are a name without a value. */
+const HARMLESS =
+  /\b(?:maxTokens|tokensPerFill|allowCredentials)["']?\s*:\s*(?:-?\d+|true|false)\b|\{\s*name\s*:\s*["']?[\w.-]{1,64}["']?\s*\}/g;
 /** A header or parameter whose value stands in another field. */
 const NAMED = /^(?<before>.*?)["']?\bname["']?\s*:\s*["']?(?<name>[\w.-]+)/i;
+/** The policy `apiKey`, if its fields have lines of their own, and these fields. */
+const API_KEY = /^\s*(?:-\s+)*["']?apiKey["']?\s*:\s*(?:#.*)?$/;
+const API_KEY_FIELD = /^\s*(?:mode|location|keys)\s*:/;
 const ALIAS = /(?:^|[\s,[{:-])\*([\w-]+)/g;
 /** A line that begins with a field: all up to its value. */
 const FIELD = /^\s*(?:-\s+)*["']?[\w.-]+["']?\s*:/;
@@ -41,15 +45,15 @@ export function linesWithoutSecrets(text: string, secret: ReadonlySet<string>): 
   const hideFrom = (start: number): void => {
     hidden.add(start);
     if (inner.has(start)) return;
-    for (const index of valueLines(lines, start)) {
+    for (const index of secretLines(lines, start)) {
       hidden.add(index);
       inner.add(index);
     }
   };
   for (const [index, line] of lines.entries()) {
-    const { before = "", name } = NAMED.exec(line)?.groups ?? {};
-    const lower = line.toLowerCase();
     const judged = line.replace(HARMLESS, "");
+    const { before = "", name } = NAMED.exec(judged)?.groups ?? {};
+    const lower = line.toLowerCase();
     const isNamed = name !== undefined && (secret.has(name.toLowerCase()) || SECRET_PARAMETERS.has(name));
     if (isNamed && /^[\s-]*$/.test(before)) for (const each of itemLines(lines, index)) hideFrom(each);
     else if (isNamed || mayHoldSecret(judged) || [...secret].some((each) => lower.includes(each))) hideFrom(index);
@@ -66,6 +70,20 @@ export function linesWithoutSecrets(text: string, secret: ReadonlySet<string>): 
     const field = inner.has(index) ? undefined : FIELD.exec(line)?.[0];
     return field === undefined ? `${" ".repeat(indentOf(line))}${REDACTED}` : `${field} ${REDACTED}`;
   });
+}
+
+/** The lines of a value that are left out: all, except that those of the policy `apiKey` are judged one by one. */
+function* secretLines(lines: readonly string[], start: number): Generator<number> {
+  const isPolicy = API_KEY.test(lines[start] ?? "");
+  const judged = new Set<number>();
+  let indent: number | undefined;
+  for (const index of valueLines(lines, start)) {
+    const line = lines[index] ?? "";
+    indent ??= indentOf(line);
+    if (isPolicy && indentOf(line) === indent && API_KEY_FIELD.test(line))
+      for (const each of [index, ...valueLines(lines, index)]) judged.add(each);
+    if (!judged.has(index)) yield index;
+  }
 }
 
 /** The lines after that of a field which belong to its value: deeper ones, items of a list, and lines inside of its brackets and quotes. */

@@ -6,6 +6,7 @@ import { syntaxProblems } from "./yaml-errors.ts";
 /** The text from where the problem is, and what is said about it. */
 const CASES: readonly (readonly [text: string, at: string, message: RegExp])[] = [
   ["a: [1, 2\nb: 3", "[1, 2", /this bracket is never closed/],
+  ["a: [[1], 2\nb: 3", "[[1], 2", /this bracket is never closed/],
   ['{"a": [1, 2}', "[1, 2}", /this bracket is never closed/],
   ['{"a": 1', '{"a"', /this bracket is never closed/],
   ["a: [{b: 1}, {c: 2]", "{c: 2]", /this bracket is never closed/],
@@ -17,10 +18,10 @@ const CASES: readonly (readonly [text: string, at: string, message: RegExp])[] =
   ['a: "b', '"b', /this quote is never closed/],
   ["a: b: c", "b: c", /a second colon on the line.*needs quotes/],
   ["foo\nb: 1", "foo", /is a colon missing/],
-  ["a:\n  b: 1\n c: 2", "c: 2", /another column/],
+  ["a:\n  b: 1\n c: 2", "c: 2", /not indented like/],
   ["a:\n- b\nc\n", "c\n", /neither to the list above|is a colon missing|something is missing/],
   ["a: %x", "%x", /quote the text/],
-  ['a: "\\q"', "\\q", /this is no escape/],
+  ['a: "\\q"', "\\q", /this is not a valid escape/],
   ["a: !foo x", "!foo", /this is a tag/],
   ["a: & x", "& x", /without a usable name/],
   ["a: &x &y z", "&y z", /one anchor/],

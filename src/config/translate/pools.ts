@@ -90,7 +90,7 @@ function balancingOf(input: PoolLoadBalancerInput, workloads: readonly Workload[
   };
 }
 
-function written({
+function localityOf({
   region,
   zone,
   subzone,
@@ -158,7 +158,7 @@ function translateEndpoint(
     status: "healthy",
     capacity: weight,
     ...(backup && { backup: true }),
-    ...(locality && { locality: written(locality) }),
+    ...(locality && { locality: localityOf(locality) }),
     services: { [pool]: {} },
     address,
   };

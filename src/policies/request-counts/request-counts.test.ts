@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Worker } from "node:worker_threads";
 import { Metrics } from "../../telemetry/metrics.ts";
+import { CountSlots } from "./count-slots.ts";
 import { type CountedRequest, createCounts, type LimitCounts, RequestCounts } from "./request-counts.ts";
 
 /** Room for one limit whose clients choose keys: 64 of them. */
@@ -120,6 +121,29 @@ test("a limit gets the share of another that counts nothing, which finds a new o
   assert.equal(begun.length, 2);
   // The first limit counts its keys together now.
   assert.equal(fill(one, 1, "a").length + fill(one, 1, "b").length, 1);
+});
+
+test("a share goes to another limit when its requests have ended, and no share in use does", () => {
+  const counts = new RequestCounts(createCounts(1, THREE));
+  const limits = ["large", "small", "third"].map((name) => counts.of(name));
+  const [, , third] = limits.map((limit) => limit.begin(1, "a"));
+  third?.end();
+  const late = counts.of("late");
+  assert.deepEqual([fill(late, 1, "a").length, fill(late, 1, "b").length], [1, 1]);
+  assert.ok(limits.slice(0, 2).every((limit) => limit.begin(1, "a") === undefined));
+});
+
+test("the share of a limit is its own, also where another hash differs in half of its bits", () => {
+  const slots = new CountSlots(createCounts(1, THREE), 0);
+  const owners = [
+    { low: 1, high: 1 },
+    { low: 1, high: 2 },
+    { low: 2, high: 1 },
+  ];
+  assert.deepEqual(
+    owners.map((owner) => slots.claim(owner)),
+    [0, 1, 2],
+  );
 });
 
 test("limits beyond the number of shares keep different ones", () => {

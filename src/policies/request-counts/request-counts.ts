@@ -49,7 +49,7 @@ export class RequestCounts {
   }
 }
 
-/** A request that is counted; `end` may be called once. */
+/** A request that is counted, until the first call of `end`. */
 export interface CountedRequest {
   end(): void;
 }

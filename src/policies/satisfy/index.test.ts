@@ -4,8 +4,11 @@ import { exportJWK, generateKeyPair, SignJWT } from "jose";
 import { GatewayError } from "../../base/errors.ts";
 import { getHeader, type LocalReply } from "../../http/message/message.ts";
 import type { CompiledPolicy } from "../compile.ts";
+import type { PolicyDeps } from "../contract/deps.ts";
 import type { PolicyContext } from "../contract/types.ts";
 import { LoginFlow } from "../oidc/flow.ts";
+import type { Oidc } from "../oidc/schema.ts";
+import type { Tokens } from "../oidc/session.ts";
 import { contextOf, creatorOf, DEPS, loggedText, RecordedTrace, type TestContext } from "../testing/context.ts";
 import { satisfy } from "./index.ts";
 import { type Satisfy, schema } from "./schema.ts";
@@ -48,6 +51,17 @@ function policy(...levels: readonly (readonly object[])[]): CompiledPolicy {
 
 const basic = (text: string): string => `Basic ${Buffer.from(text).toString("base64")}`;
 const of = (...headers: string[]): TestContext => contextOf({ headers });
+
+/** The cookie of a session with the access token `given`. */
+function sessionCookie(config: Oidc, tokens: Pick<Tokens, "refresh" | "expiresIn"> = { expiresIn: 600 }): string {
+  const { sessions } = new LoginFlow(config, KEY, DEPS.fetch);
+  const claims = { sub: "jo", exp: Math.floor(Date.now() / 1000) + 600 };
+  const [set = ""] = sessions.issue(
+    sessions.begin({ id: { token: "id", claims }, access: "given", ...tokens }),
+    new Map(),
+  );
+  return set.slice(0, set.indexOf(";"));
+}
 
 async function outcome(each: CompiledPolicy, context: PolicyContext): Promise<LocalReply | GatewayError | undefined> {
   try {
@@ -159,13 +173,7 @@ test("only a browser that opens a page and has sent nothing wrong is led to the 
 });
 
 test("a session passes; its cookie is removed even if another credential lets the request pass", async () => {
-  const { sessions } = new LoginFlow(oidc, KEY, DEPS.fetch);
-  const claims = { sub: "jo", exp: Math.floor(Date.now() / 1000) + 600 };
-  const issued = sessions.issue(
-    sessions.begin({ id: { token: "id", claims }, access: "a", expiresIn: 600 }),
-    new Map(),
-  );
-  const cookie = issued.map((each) => each.slice(0, each.indexOf(";"))).join("; ");
+  const cookie = sessionCookie(oidc);
   const session = of("cookie", cookie);
   assert.equal(await client(policy([{ apiKey }, { oidc }]), session), "jwt");
   assert.deepEqual(session.request.headers, []);
@@ -174,16 +182,19 @@ test("a session passes; its cookie is removed even if another credential lets th
   assert.deepEqual(both.request.headers, ["cookie", "a=1"]);
 });
 
+test("a session whose provider cannot be asked may be valid: 503, unless another credential is", async () => {
+  const any = [{ oidc }, ...schema.parse({ any: [{ apiKey }] }).any];
+  const fetch = () => Promise.reject(new Error("unreachable"));
+  const each = create([{ any }] as Satisfy, { ...DEPS, oidcCookieKey: KEY, fetch });
+  const cookie = sessionCookie(oidc, { refresh: "r", expiresIn: 0 });
+  assert.equal(await client(each, of("cookie", cookie, "accept", "text/html")), 503);
+  assert.equal(await client(each, of("cookie", cookie, "x-api-key", "right")), "apiKey");
+});
+
 test("the access token of a session is not taken for a credential of the client", async () => {
   const config = { ...oidc, accessTokenHeader: "authorization" };
-  const { sessions } = new LoginFlow(config, KEY, DEPS.fetch);
-  const claims = { sub: "jo", exp: Math.floor(Date.now() / 1000) + 600 };
-  const [set = ""] = sessions.issue(
-    sessions.begin({ id: { token: "id", claims }, access: "given", expiresIn: 600 }),
-    new Map(),
-  );
   const each = policy([{ oidc: config }, { jwtAuth }]);
-  const session = of("cookie", set.slice(0, set.indexOf(";")), "authorization", "Bearer forged");
+  const session = of("cookie", sessionCookie(config), "authorization", "Bearer forged");
   assert.equal(await client(each, session), "jwt");
   assert.deepEqual(session.request.headers, ["authorization", "Bearer given"]);
   const other = of("authorization", `Bearer ${token}`);
@@ -231,6 +242,15 @@ test("several levels must all be satisfied, and one credential may satisfy more 
   assert.equal(await client(each, of("authorization", `Bearer ${token}`, "x-api-key", "right")), "jwt apiKey");
   const levels = [[{ any: [{ apiKey }] }], [{ any: [{ basicAuth }] }]] as unknown as [Satisfy, Satisfy];
   assert.deepEqual(satisfy.merge(...levels), levels.flat());
+});
+
+test("a rehearsal chooses the credential of each alternative by itself", async () => {
+  const any = schema.parse({ any: [{ basicAuth }, { apiKey }] }).any;
+  const rehearsed = (deps: PolicyDeps, kind: string): PolicyDeps => ({
+    ...deps,
+    assumedCredential: () => (kind === "apiKey" ? { team: "b" } : undefined),
+  });
+  assert.equal(await client(create([{ any }] as Satisfy, { ...DEPS, rehearsed }), of()), "apiKey");
 });
 
 test("an error that is not about a credential ends the request", async () => {

@@ -45,7 +45,7 @@ export const schema = z
       .array(alternative)
       .min(1)
       .describe(
-        "The alternatives, tried in this order; the first that is satisfied says who the client is. Put those first that cost least.",
+        "The alternatives, tried in this order; the first that is satisfied says who the client is. Put the cheapest first.",
       ),
   })
   .describe(

@@ -5,6 +5,7 @@ import { fc } from "../../../test/helpers/property.ts";
 import { Metrics } from "../../telemetry/metrics.ts";
 import type { ShareLayout } from "../limit-memory/share-table.ts";
 import { type Hash64, halfSipHash } from "../limit-memory/sip-hash.ts";
+import { BucketSets } from "./bucket-sets.ts";
 import { type BucketRule, createBuckets, TokenBuckets } from "./buckets.ts";
 
 const RULE: BucketRule = { maxTokens: 3, tokensPerFill: 2, fillInterval: 1000 };
@@ -129,6 +130,15 @@ test("a limit without a share looks for one again after a second, not for each r
   assert.equal(takeUntilEmpty("b", RULE, other), 0);
   clock.now += 1;
   assert.equal(takeUntilEmpty("b", RULE, other), 3);
+});
+
+test("a share that was claimed a moment ago is kept until it is used", () => {
+  const sets = new BucketSets(createBuckets(SMALL), 0);
+  const [one, two] = [
+    { low: 1, high: 1 },
+    { low: 2, high: 2 },
+  ];
+  assert.deepEqual([sets.claim(one, 5000), sets.claim(two, 5999), sets.claim(two, 6000)], [0, -1, 0]);
 });
 
 test("limits beyond the large shares get small ones, and do not touch those of others", () => {

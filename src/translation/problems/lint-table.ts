@@ -27,11 +27,13 @@ interface Lint<Found extends readonly unknown[]> {
   readonly isNote?: true | ((...found: Found) => boolean);
 }
 
+const PLACE = "config.locality, or LOCALITY in its environment: region/zone/subzone";
+
 /** Where a gateway reads which part of its locality. */
 const LOCATED: Readonly<Record<Preference, string>> = {
-  region: "config.locality, or LOCALITY in its environment: region/zone/subzone",
-  zone: "config.locality, or LOCALITY in its environment: region/zone/subzone",
-  subzone: "config.locality, or LOCALITY in its environment: region/zone/subzone",
+  region: PLACE,
+  zone: PLACE,
+  subzone: PLACE,
   node: "NODE_NAME in its environment",
   cluster: "config.clusterId",
   network: "config.network",
@@ -124,7 +126,7 @@ export const LINTS = {
   "unserved-login-path": lint({
     title: "A path of the login belongs to another route",
     meaning:
-      "Callbacks and logouts of `oidc` arrive at paths of the gateway. A route without the same policy gets one of them, so that no login or logout is completed. Only matches by path are compared, within one listener.",
+      "Callbacks and logouts of `oidc` arrive at paths of the gateway. If a route without the same policy gets one of them, no login or logout can be completed. Only matches by path are compared, within one listener.",
     remedy: {
       file: "add a match for that path to this route, or attach oidc to the listener",
       objects: "add a match for that path to this route, or attach the policy to the Gateway",
@@ -134,23 +136,24 @@ export const LINTS = {
   "protected-logout-page": lint({
     title: "The page after a logout requires a login",
     meaning:
-      "`logout.redirectURI` leads to a page that `oidc` protects, so that the browser is sent to the login again, where many providers log the user in at once.",
+      "`logout.redirectURI` leads to a page that `oidc` protects. The browser is sent to the login again, where many providers log the user in at once.",
     remedy: everywhere("use a page without oidc, or leave out logout.redirectURI"),
     says: (path: string, other: string | undefined) =>
-      `after a logout the browser gets ${path}, which ${other === undefined ? "this policy protects" : `${other} protects`} by a login`,
+      `after a logout the browser is sent to ${path}, which ${other === undefined ? "this policy protects" : `${other} protects`} by a login`,
   }),
   "unencrypted-login": lint({
     title: "Logins go over plain HTTP",
     meaning:
-      "`redirectURI` begins with `http:`, so the code of the login and the cookie of the session can be read and copied on the way.",
-    remedy: everywhere("serve the site by HTTPS, and write redirectURI with https:"),
+      "`redirectURI` begins with `http:`, so others on the network can read the code of the login and the cookie of the session.",
+    remedy: everywhere("serve the site over HTTPS, and write redirectURI with https:"),
     says: (uri: string) => `sends the cookie of the session unencrypted, because redirectURI is ${uri}`,
   }),
   "single-alternative": lint({
-    title: "There is one alternative",
-    meaning: "`satisfy` requires one of several credentials. With one alternative, that is what its policy does alone.",
+    title: "There is only one alternative",
+    meaning:
+      "`satisfy` requires one of several credentials. With only one, its policy does the same without `satisfy`.",
     remedy: everywhere("add the others, or write the policy in place of satisfy"),
-    says: (kind: string) => `has ${kind} only, so there is no choice`,
+    says: (kind: string) => `has only ${kind}, so clients have no choice`,
   }),
   "taken-credential": lint({
     title: "An alternative cannot be satisfied",
@@ -289,17 +292,17 @@ export const LINTS = {
       objects: { instead: "proxies have the locality of their node" },
     },
     says: (preference: Preference, isStrict: boolean) =>
-      `no endpoint is near, because the ${preference} of this gateway is not set: ${isStrict ? "none takes requests" : "all get requests alike"}`,
+      `no endpoint is near, because the ${preference} of this gateway is not set: ${isStrict ? "none takes requests" : "all get requests equally"}`,
   }),
   "no-near-endpoint": lint({
     title: "No endpoint is near the gateway",
     meaning:
       "With `mode: Strict`, only endpoints that match the gateway in every routing preference get requests, and none does.",
     remedy: {
-      file: "use the mode Failover, or correct the locality of the endpoints or of the gateway (config.locality, LOCALITY)",
+      file: "use mode Failover, or correct the locality of the endpoints or of the gateway (config.locality, LOCALITY)",
       objects: { instead: "`trafficDistribution` only prefers" },
     },
-    says: (first: string) => `every request gets 503, because no endpoint is near; of the first one, ${first}`,
+    says: (first: string) => `every request gets 503, because no endpoint is near; for the first one, ${first}`,
   }),
   "lone-retry": lint({
     title: "A retry goes to the endpoint that failed",
@@ -370,13 +373,13 @@ export const LINTS = {
   "excluded-proxy": lint({
     title: "Trusted proxies may not connect",
     meaning:
-      "ipAccess of frontendPolicies sees the peers of connections, so it closes those of a proxy in front, with the requests of all its clients.",
+      "ipAccess of frontendPolicies checks the peer of a connection. If that is a proxy, it closes the connections of all clients behind it.",
     remedy: {
       file: "let the proxies pass, and limit their clients by ipAccess of a listener or route",
       objects: { instead: "lists and trusted proxies may be in different policies, which are not compared" },
     },
     says: (proxies: readonly string[]) =>
-      `closes the connections of ${proxies.join(", ")}, which trustedProxies has, with the requests of all their clients`,
+      `closes connections from ${proxies.join(", ")}, listed in trustedProxies, and so rejects all clients behind them`,
   }),
   "open-proxy-protocol": lint({
     title: "Every peer may send a PROXY header",

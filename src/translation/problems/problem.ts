@@ -55,7 +55,16 @@ export function isInvalidating({ warning = false, note = false, cause }: Problem
 /** Names of limits, such as `maxTokens` and `minBodyRate`. */
 const LIMIT = /^m(?:ax|in)[A-Z]/;
 
+/** Fields of the policy `apiKey` that hold no secret. */
+const OF_API_KEY: ReadonlySet<PropertyKey | undefined> = new Set(["mode", "location"]);
+
 /** Whether the value at a path may be a secret. */
 export function isSecret(path: Path): boolean {
-  return path.some((part) => typeof part === "string" && SECRET_NAME.test(part) && !LIMIT.test(part));
+  return path.some(
+    (part, i) =>
+      typeof part === "string" &&
+      SECRET_NAME.test(part) &&
+      !LIMIT.test(part) &&
+      !(part === "apiKey" && OF_API_KEY.has(path[i + 1])),
+  );
 }

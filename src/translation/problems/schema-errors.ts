@@ -6,6 +6,7 @@ import type { z } from "zod";
 import { type Fields, isObject } from "../../base/fields.ts";
 import { formatPath, valueAt } from "../../base/paths.ts";
 import { SensitiveNames } from "../../base/sensitive-names.ts";
+import { formatSize } from "../../base/sizes.ts";
 import { suggest } from "../../base/suggest.ts";
 import { KINDS } from "../../policies/registry.ts";
 import { type IntendedForm, intendedForm, intendedList, misplacedCondition } from "./intended-forms.ts";
@@ -31,6 +32,7 @@ export function reportIssues(document: Validated, issues: readonly Issue[], know
   const misnamed = new Set(
     reported.filter((issue) => issue.code === "unrecognized_keys").map((issue) => formatPath(issue.path)),
   );
+  const meant = new Set(reported.flatMap((issue) => meantFields(issue, known)));
   const forms = new Set<string>();
   for (const issue of reported) {
     const form = formFor(document.value, issue, known);
@@ -41,9 +43,21 @@ export function reportIssues(document: Validated, issues: readonly Issue[], know
       forms.add(place);
     } else if (issue.code === "unrecognized_keys") reportUnknown(document, issue, known);
     else if (issue.code === "invalid_key") document.report(issue.path.slice(0, -1), invalidKey(issue), lastKey(issue));
-    else if (!(issue.code === "custom" && issue.params?.noneOf !== undefined && misnamed.has(formatPath(issue.path))))
-      document.report(issue.path, hidden(issue) ?? describe(issue, valueAt(document.value, issue.path), known));
+    else if (!(issue.code === "custom" && issue.params?.noneOf !== undefined && misnamed.has(formatPath(issue.path)))) {
+      const value = valueAt(document.value, issue.path);
+      if (value === undefined && meant.has(formatPath(issue.path))) continue;
+      document.report(issue.path, hidden(issue) ?? describe(issue, value, known));
+    }
   }
+}
+
+/** The fields that unknown ones were probably meant to be. */
+function meantFields(issue: Issue, known: KnownFields): string[] {
+  if (issue.code !== "unrecognized_keys") return [];
+  return issue.keys.flatMap((key) => {
+    const field = suggest(key, known(issue.path));
+    return field === undefined ? [] : [formatPath([...issue.path, field])];
+  });
 }
 
 function formFor(root: unknown, issue: Issue, known: KnownFields): IntendedForm | undefined {
@@ -137,12 +151,17 @@ function describe(issue: Issue, value: unknown, known: KnownFields): Problem {
     }
     case "too_small":
       if (issue.origin === "string" || issue.origin === "array") return { message: "must not be empty" };
-      return { message: "too small", expected: `at least ${issue.minimum}` };
+      return { message: "too small", expected: `at least ${bound(issue.minimum, value)}` };
     case "too_big":
-      return { message: "too large", expected: `at most ${issue.maximum}` };
+      return { message: "too large", expected: `at most ${bound(issue.maximum, value)}` };
     default:
       return { message: issue.message };
   }
+}
+
+/** With a unit if the value, such as `2KiB`, has one. */
+function bound(limit: number | bigint, value: unknown): string {
+  return typeof value === "string" ? formatSize(Number(limit)) : `${limit}`;
 }
 
 type Union = Extract<Issue, { code: "invalid_union" }>;

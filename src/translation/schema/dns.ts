@@ -1,8 +1,9 @@
 import { z } from "zod";
 import { duration } from "../../policies/schema/fields.ts";
 
-const least = 1000;
-const most = 60_000;
+/** Milliseconds. */
+const LEAST_TTL = 1000;
+const MOST_TTL = 60_000;
 
 /** How the names of backends become endpoints, in files and in TracegateBackends. */
 export const dns = z
@@ -18,7 +19,9 @@ export const dns = z
       .optional()
       .describe("Address families to use. Default: `config.dns.lookupFamily`."),
     minTtl: duration
-      .refine((time) => time >= least && time <= most, { message: "must be between 1s and 1m" })
+      .refine((time) => time >= LEAST_TTL && time <= MOST_TTL, {
+        message: "must be between 1s and 1m",
+      })
       .optional()
       .describe("Least time between two lookups of the name, whatever its TTL. Only with `mode: all`. Default: 5s."),
   })

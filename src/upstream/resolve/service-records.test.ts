@@ -103,7 +103,7 @@ test("servers have the ports of their records, the priorities are ranks, and the
     "a server that several records lead to is one endpoint",
   );
   clock.now += 1000;
-  server.records = { [SERVICE]: [srv(".", 0, 0, 0)] };
+  server.records = { [SERVICE]: [srv(".", 80, 0, 0), srv("one.a.test", 0, 0, 0)] };
   assert.equal(await lookUp(), `no server found for ${SERVICE}`);
   assert.deepEqual(resolver.services.known(SERVICE, undefined)?.error, `no server found for ${SERVICE}`);
   clock.now += 1000;

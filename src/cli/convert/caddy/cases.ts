@@ -8,7 +8,17 @@ import { merged } from "../merge.ts";
 import { Names, nameOf } from "../names.ts";
 import { IDLE, inOrder, OPEN, SETTINGS, UNSERVED } from "./directives.ts";
 import { layerOf, responseOf, strippedPrefix } from "./handlers.ts";
-import { and, type Condition, isAlways, isEmpty, type Matcher, matcherOf, mayMeet, pathOf } from "./matchers.ts";
+import {
+  and,
+  type Clients,
+  type Condition,
+  isAlways,
+  isEmpty,
+  type Matcher,
+  matcherOf,
+  mayMeet,
+  pathOf,
+} from "./matchers.ts";
 import type { Directive } from "./parse.ts";
 import { type Proxied, proxied } from "./proxy.ts";
 
@@ -17,7 +27,7 @@ export interface Case {
   readonly condition: Condition;
   readonly policies: Json;
   readonly backends: readonly Json[];
-  /** It keeps requests out, or is closed. */
+  /** It keeps requests from a backend, or lets only some of them through. */
   readonly isRestricted: boolean;
 }
 
@@ -28,33 +38,39 @@ interface Layer {
   readonly policies: Json;
   /** What it restricts is not converted. */
   readonly isLost: boolean;
+  /** Matchers after it see another path or query than the client sent. */
+  readonly changesUri?: true;
 }
 
 /** What a case makes of its requests. */
 interface Outcome {
   readonly policies: Json;
   readonly backends: readonly Json[];
-  readonly isClosed?: true;
 }
 
-const CLOSED: Outcome = { policies: { directResponse: NOT_CONVERTED }, backends: [], isClosed: true };
+const CLOSED: Outcome = { policies: { directResponse: NOT_CONVERTED }, backends: [] };
 /** Policies that keep requests out; one of a kind cannot stand for two. */
 const RESTRICTING = ["basicAuth", "extAuthz", "ipAccess"];
 /** A case that more handlers with matchers concern is closed. */
 const MAX_VARIANTS = 64;
+/** Handlers with policies that keep no request out. */
+const HARMLESS = new Set(["header", "request_header", "request_body", "encode", "rewrite", "uri"]);
 
 export class Cases {
   readonly #label: string;
   readonly #backends: Json[];
   readonly #findings: Findings;
-  readonly #named = new Map<string, Directive>();
+  readonly #clients: Clients;
+  /** The matchers of the block and of those around it. */
+  #named: ReadonlyMap<string, Directive> = new Map();
   readonly #pools = new Names();
   readonly #cases: Case[] = [];
 
   /** `backends`: the named ones, to which pools are added. */
-  constructor(label: string, backends: Json[], findings: Findings) {
+  constructor(label: string, backends: Json[], clients: Clients, findings: Findings) {
     this.#label = label;
     this.#backends = backends;
+    this.#clients = clients;
     this.#findings = findings;
     for (const { name } of backends) this.#pools.unique(String(name));
   }
@@ -62,7 +78,7 @@ export class Cases {
   /** `lost`: a restriction of the whole site that is not converted. */
   of(block: readonly Directive[], lost: Directive | undefined): readonly Case[] {
     const [first] = block;
-    for (const each of block) if (each.name.startsWith("@")) this.#named.set(each.name, each);
+    this.#named = withMatchers(this.#named, block);
     const layers: Layer[] = [];
     if (lost !== undefined) {
       this.#sayLost(lost, {});
@@ -83,13 +99,16 @@ export class Cases {
   #walk(handlers: readonly Directive[], base: Condition, layers: Layer[]): boolean {
     for (const [i, at] of handlers.entries()) {
       const isPathBlock = at.name === "handle_path";
-      const { matcher: read, args, block } = matcherOf(at, this.#named);
+      const { matcher: read, args, block } = matcherOf(at, this.#named, this.#clients);
       const matcher: Matcher =
         isPathBlock && at.args[0] !== undefined ? { condition: { paths: [pathOf(at.args[0])] } } : read;
       if (Object.hasOwn(IDLE, at.name)) {
         this.#findings.find("note", at, `${at.name} is left out: ${IDLE[at.name]}`);
         continue;
       }
+      const seesUri = matcher.condition.paths !== undefined || matcher.condition.query !== undefined;
+      const decides = !HARMLESS.has(at.name) && !Object.hasOwn(OPEN, at.name);
+      if (seesUri && decides && this.#closesChanged(at, base, layers)) return true;
       const { condition, isWhole } = this.#conditionOf(base, matcher);
       if (isEmpty(condition)) continue;
       const { clients, ...others } = condition;
@@ -103,6 +122,23 @@ export class Cases {
       const isExact = isWhole && (clients === undefined || refusal !== undefined);
       const done = this.#handle(at, args, block, others, isExact, layers, handlers.slice(i + 1));
       if (done && isAlways(without(others, base))) return true;
+    }
+    return false;
+  }
+
+  /** Closes what meets `base` and has another path by now, which a route cannot match. Whether that is all of it. */
+  #closesChanged(at: Directive, base: Condition, layers: readonly Layer[]): boolean {
+    for (const layer of layers) {
+      if (layer.changesUri === undefined || !mayMeet(layer.condition, base)) continue;
+      const condition = and(layer.condition, base) ?? base;
+      this.#findings.find(
+        "error",
+        at,
+        `${at.name} ${at.args[0] ?? ""} matches what ${layer.at.name} in line ${layer.at.line} has changed, which a route cannot do: these requests get 501`,
+        "match the path that clients send, before it is changed",
+      );
+      this.#emit(at, condition, layers, CLOSED);
+      if (isAlways(without(condition, base))) return true;
     }
     return false;
   }
@@ -148,11 +184,14 @@ export class Cases {
         const prefix = (at.args[0] ?? "").replace(/\*$/, "");
         const cel = `${strippedPrefix(prefix)} + request.pathAndQuery.stripPrefix(request.path)`;
         const policies = { transformations: { request: { set: { ":path": cel } } } };
-        own.push({ at, condition, policies, isLost: false });
+        own.push({ at, condition, policies, isLost: false, changesUri: true });
       }
-      for (const each of block) if (each.name.startsWith("@")) this.#named.set(each.name, each);
+      const named = this.#named;
+      this.#named = withMatchers(named, block);
       const inner = block.filter(({ name }) => !name.startsWith("@"));
-      if (this.#walk(at.name === "route" ? inner : inOrder(inner, this.#named), condition, own)) return true;
+      const isHandled = this.#walk(at.name === "route" ? inner : inOrder(inner, this.#named), condition, own);
+      this.#named = named;
+      if (isHandled) return true;
       if (at.name === "route") return false;
       const goesOn = rest.some(({ name }) => !name.startsWith("handle"));
       if (goesOn)
@@ -171,9 +210,10 @@ export class Cases {
 
   #addLayer(at: Directive, condition: Condition, layer: Json | "lost", isExact: boolean, layers: Layer[]): void {
     const restricts = layer === "lost" || RESTRICTING.some((kind) => layer[kind] !== undefined);
+    const change = (at.name === "rewrite" || at.name === "uri") && ({ changesUri: true } as const);
     if (layer !== "lost" && (isExact || !restricts)) {
-      if (isExact) layers.push({ at, condition, policies: layer, isLost: false });
-      else
+      if (isExact || change) layers.push({ at, condition, policies: isExact ? layer : {}, isLost: false, ...change });
+      if (!isExact)
         this.#findings.find(
           "error",
           at,
@@ -262,8 +302,7 @@ export class Cases {
     for (const each of variants) {
       const { policies, backends } = each.isClosed ? CLOSED : outcome;
       const all = each.isClosed ? policies : merged(each.policies, policies);
-      const isRestricted =
-        each.isClosed || outcome.isClosed === true || RESTRICTING.some((kind) => each.policies[kind] !== undefined);
+      const isRestricted = backends.length === 0 || RESTRICTING.some((kind) => each.policies[kind] !== undefined);
       this.#cases.push({ at, condition: each.condition, policies: all, backends, isRestricted });
     }
   }
@@ -300,6 +339,16 @@ function without(condition: Condition, base: Condition): Condition {
       ([name, value]) => JSON.stringify(value) !== JSON.stringify(base[name as keyof Condition]),
     ),
   );
+}
+
+function withMatchers(
+  named: ReadonlyMap<string, Directive>,
+  block: readonly Directive[],
+): ReadonlyMap<string, Directive> {
+  return new Map([
+    ...named,
+    ...block.flatMap((each) => (each.name.startsWith("@") ? [[each.name, each] as const] : [])),
+  ]);
 }
 
 function isRefusal({ name, args }: Directive): boolean {

@@ -31,6 +31,10 @@ test("what may restrict requests and is not converted closes what it may restric
     `@x expression true\nbasic_auth @x {\nalice ${HASH}\n}`,
     `@x not path /open\nbasic_auth @x {\nalice ${HASH}\n}`,
     "forward_auth {args[0]}",
+    "import gone",
+    "request_header -X-User-*",
+    "uri strip_prefix /api\nrespond /admin* 403",
+    `handle_path /* {\nbasic_auth /admin* {\nalice ${HASH}\n}\nreverse_proxy app:80\n}`,
     "forward_auth auth:80 {\nuri /x\nheader_up X y\n}",
     "@x expression true\nrespond @x 403",
     "@x header_regexp Cookie (?!a)\nhandle @x {\nabort\n}",
@@ -97,6 +101,21 @@ test("handlers with a matcher concern only what they select, in the order of Cad
   );
 });
 
+test("handle and handle_path are alternatives, of which the longest path comes first", () => {
+  const inner = `basic_auth {\nalice ${HASH}\n}\nreverse_proxy admin:80`;
+  const found = routes(
+    `handle {\nreverse_proxy app:80\n}\nhandle /admin/a/* {\nreverse_proxy a:80\n}\nhandle_path /admin/* {\n${inner}\n}`,
+  );
+  assert.deepEqual(
+    found.map(({ matches, backends, kinds }) => [matches, backends, kinds.includes("basicAuth")]),
+    [
+      [[{ regex: "/admin/a/.*(?:)" }], ["a:80"], false],
+      [[{ regex: "(?i)/admin/.*" }], ["admin:80"], true],
+      [[], ["app:80"], false],
+    ],
+  );
+});
+
 test("a login and a route that no one match can have together close the route", () => {
   const found = routes(`@a header X 1\n@b header X 2\nbasic_auth @a {\nalice ${HASH}\n}\nreverse_proxy @b app:80`);
   assert.equal(found[0]?.status, 501);
@@ -107,11 +126,73 @@ test("a handler for what is below a path does not concern the path itself", () =
   assert.deepEqual(
     found.map(({ matches, status }) => [matches, status]),
     [
-      [[{ exact: "/a" }], 403],
+      [[{ regex: "(?i)/a" }], 403],
       [[{ regex: "/a/b.*" }], undefined],
       [[], undefined],
     ],
   );
+});
+
+test("paths of restrictions count in every case, and matchers belong to their block", () => {
+  const found = routes(`basic_auth /Private* {\nalice ${HASH}\n}\nreverse_proxy /private* a:80`);
+  assert.deepEqual(found[0]?.kinds, ["basicAuth"]);
+  assert.deepEqual(routes("respond /Admin* 403\nreverse_proxy a:80")[0]?.matches, [{ regex: "(?i)/Admin.*" }]);
+  const block = "@x path /open\nhandle /a* {\n@x path /other\nrespond @x 204\n}\nrespond @x 403\nreverse_proxy a:80";
+  assert.deepEqual(
+    routes(block)
+      .map(({ matches, status }) => [matches, status])
+      .at(-2),
+    [[{ regex: "(?i)/open" }], 403],
+  );
+});
+
+test("a route for all hosts that comes before one for a host keeps its place", () => {
+  const { routes } = convertCaddy(
+    "Caddyfile",
+    "http://*.example {\nroute {\nrespond /admin* 403\n@a host a.example\nreverse_proxy @a a:80\nreverse_proxy b:80\n}\n}",
+    undefined,
+  );
+  assert.deepEqual(
+    routes.map(({ hostnames, backends }) => [hostnames, backends.length]),
+    [
+      [undefined, 0],
+      [["a.example"], 0],
+      [["a.example"], 1],
+      [undefined, 1],
+    ],
+  );
+  const nested =
+    "@w host *.b.example\nhandle @w {\n@a host a.b.example\nrespond @a 403\nreverse_proxy b:80\n}\nreverse_proxy c:80";
+  const closed = convertCaddy("Caddyfile", `http://*.example {\n${nested}\n}`, undefined).routes[0];
+  assert.deepEqual(closed?.policies.directResponse, { status: 501, body: "this path was not converted\n" });
+});
+
+test("sites that no listener can stand for close those that would get their requests", () => {
+  const statuses = (text: string): unknown =>
+    convertCaddy("Caddyfile", text, undefined).routes.map(
+      ({ policies }) => (policies.directResponse as { status?: number } | undefined)?.status,
+    );
+  const proxy = (address: string, more = "") => `${address} {\n${more}\nreverse_proxy a:80\n}\n`;
+  assert.deepEqual(statuses(proxy("http://a.example") + proxy("http://a.example/admin")), [501]);
+  assert.deepEqual(statuses(proxy("http://a.example") + proxy("http://b.example/admin")), [undefined]);
+  assert.deepEqual(statuses(proxy(":80") + proxy("http://{$HOST}")), [501]);
+  assert.deepEqual(statuses(proxy(":80", "bind 127.0.0.1")), [undefined]);
+  assert.deepEqual(statuses(proxy(":80", "bind 127.0.0.1") + proxy("http://b.example")), [501, undefined]);
+  assert.deepEqual(statuses(`{\norder respond before handle\n}\n${proxy("http://a.example")}`), [501]);
+  const { ports } = convertCaddy("Caddyfile", `{\ndefault_bind ::1\n}\n${proxy(":80")}`, undefined);
+  assert.deepEqual(ports[0]?.addresses, ["::1"]);
+});
+
+test("addresses are those that proxies report only where Caddy trusts them", () => {
+  const statuses = (trust: string, matcher: string): unknown =>
+    convertCaddy(
+      "Caddyfile",
+      `{\nservers {\ntrusted_proxies ${trust}\n}\n}\nhttp://a {\n@bad ${matcher} 192.0.2.1\nrespond @bad 403\nreverse_proxy a:80\n}`,
+      undefined,
+    ).routes.map(({ policies }) => Object.keys(policies)[0]);
+  assert.deepEqual(statuses("static private_ranges", "client_ip"), ["ipAccess"]);
+  assert.deepEqual(statuses("static private_ranges", "remote_ip"), ["directResponse"]);
+  assert.deepEqual(statuses("cloudflare", "client_ip"), ["directResponse"]);
 });
 
 test("sites: ports, certificates, redirects", () => {
@@ -153,6 +234,12 @@ test("the syntax: heredocs, quotes, continued lines, snippets with arguments", (
     ]),
     [[201, { set: { A: 'b "c"' } }]],
   );
+  const snippet = "(allow) {\n@out not remote_ip {args[1:]}\nrespond @out 403\n}\n";
+  assert.deepEqual(
+    convertCaddy("Caddyfile", `${snippet}http://a {\nimport allow x 10.0.0.0/8 ::1\nreverse_proxy a:80\n}`, undefined)
+      .routes[0]?.policies.ipAccess,
+    { allow: ["10.0.0.0/8", "::1"] },
+  );
   const { routes: both } = convertCaddy(
     "Caddyfile",
     "(to) {\nreverse_proxy {args[0]}:{args[1]}\n}\nhttp://a {\nimport to app 81\n}\nhttp://b {\nimport to app 82\n}",
@@ -179,6 +266,10 @@ test("what cannot be read says where", () => {
   assert.equal(where('a {\n respond "x'), '2:10 the text in " has no end');
   assert.equal(where("a {\n respond <<X\n y"), "2:10 the text after <<X has no end");
   assert.equal(where("(x) {\nimport x\nimport x\n}\na {\nimport x\n}"), "2:1 imports do not end, or are too long");
+  const brace = '"{" must be the last word of its line; put what follows on lines of its own';
+  assert.equal(where("a {\n basic_auth { alice X }\n}"), `2:13 ${brace}`);
+  assert.equal(where("a { respond 200 }"), `1:3 ${brace}`);
+  assert.equal(where("a {\n import x {\n }\n}"), "2:11 import with a block is not converted");
   assert.equal(where("a {\n".repeat(40)), "33:3 more than 32 blocks in each other");
 });
 
@@ -193,6 +284,8 @@ test("files are imported from below the folder of the file, and the command writ
     assert.equal(code, 0);
     assert.match(stdout, /host: app:80/);
     assert.match(stderr, /:2:1: error: include \.\.\/x: not below the folder of the file/);
+    const absent = await invoke(["convert", "caddy", join(folder, "absent")]);
+    assert.match(absent.stderr, /cannot read .*absent: it does not exist/);
     assert.match(
       (await invoke(["convert", "caddy", file, "--to", "gateway-api"])).stdout,
       /backendRefs: \[ \{ name: app, port: 80 \} \]/,

@@ -1,10 +1,11 @@
+import { isIP } from "node:net";
 import type { Converted, ConvertedListener, ConvertedPort, ConvertedRoute, Json } from "../converted.ts";
 import { Findings } from "../findings.ts";
 import { Names, nameOf } from "../names.ts";
 import { type PathShape, pathsInOrder } from "../paths.ts";
 import { type Case, Cases } from "./cases.ts";
 import { type Directive, parseCaddyfile } from "./parse.ts";
-import { type Address, addressesOf, type Options, readOptions, tlsOf } from "./sites.ts";
+import { type Address, addressesOf, boundTo, hasHost, type Options, readOptions, tlsOf } from "./sites.ts";
 
 /**
  * Converts a Caddyfile. `path`: of the file, whose folder imports are read from; undefined: none are.
@@ -14,7 +15,7 @@ export function convertCaddy(name: string, text: string, path: string | undefine
   const findings = new Findings();
   const { options, sites } = parseCaddyfile(name, text, path, findings);
   const conversion = new Conversion(readOptions(options, findings), findings);
-  for (const each of sites) conversion.addSite(each);
+  conversion.addSites(sites);
   if (sites.length === 0)
     findings.find(
       "error",
@@ -32,6 +33,8 @@ class Conversion {
   readonly #routes: ConvertedRoute[] = [];
   readonly #names = new Names();
   readonly #backends: Json[] = [];
+  /** What sites listen on, by port. */
+  readonly #bound = new Map<number, Set<string>>();
   /** Sites whose HTTP requests are redirected, by host. */
   readonly #redirected = new Map<string, Directive>();
 
@@ -52,11 +55,31 @@ class Conversion {
     };
   }
 
-  addSite(site: Directive): void {
-    const addresses = addressesOf(site, this.#options, this.#findings);
-    const bind = site.block?.find(({ name }) => name === "bind");
-    if (bind !== undefined) this.#findings.find("warning", bind, "bind is left out", "set address of the gateway");
-    const lost: Directive[] = [];
+  addSites(sites: readonly Directive[]): void {
+    const all = sites.map((site) => ({ site, ...addressesOf(site, this.#options, this.#findings) }));
+    const unserved = all.flatMap(({ site, unserved }) => unserved.map((host) => ({ site, host })));
+    for (const { site, addresses } of all)
+      for (const { port } of addresses)
+        this.#bound.set(port, (this.#bound.get(port) ?? new Set()).add(String(boundTo(site, this.#options))));
+    for (const { site, addresses } of all) {
+      const lost = unserved.find((each) => addresses.some(({ host }) => hasHost(host, each.host)));
+      this.#addSite(
+        site,
+        addresses,
+        [lost?.site, this.#options.order].filter((each) => each !== undefined),
+      );
+    }
+  }
+
+  /** `lost`: restrictions that are not converted. */
+  #addSite(site: Directive, addresses: readonly Address[], lost: Directive[]): void {
+    const bind = boundTo(site, this.#options);
+    const others = addresses.some(({ port }) => (this.#bound.get(port)?.size ?? 0) > 1);
+    if (bind !== undefined && (others || bind.some((each) => isIP(each) === 0))) {
+      const at = site.block?.find(({ name }) => name === "bind") ?? site;
+      this.#findings.find("error", at, "other sites listen on the port too", "give the site a port of its own");
+      lost.push(at);
+    }
     const open = addresses.flatMap((address) => {
       const name = this.#addListener(site, address, lost);
       return name === undefined ? [] : { name, host: address.host };
@@ -64,7 +87,7 @@ class Conversion {
     if (open.length === 0) return;
     for (const { isRedirected, host } of addresses) if (isRedirected) this.#redirected.set(host, site);
     const label = open[0]?.host === "*" ? "any" : (open[0]?.host ?? "");
-    const cases = new Cases(label, this.#backends, this.#findings);
+    const cases = new Cases(label, this.#backends, this.#options.clients, this.#findings);
     const found = cases.of(site.block ?? [], lost[0]);
     this.#addRoutes(
       label,
@@ -78,7 +101,9 @@ class Conversion {
     let bound = this.#ports.get(port);
     if (bound === undefined) {
       const { httpPort, httpsPort } = this.#options;
-      bound = { name: port === httpPort ? "http" : port === httpsPort ? "https" : `port-${port}`, port, listeners: [] };
+      const name = port === httpPort ? "http" : port === httpsPort ? "https" : `port-${port}`;
+      const addresses = this.#bound.get(port)?.size === 1 ? boundTo(site, this.#options) : undefined;
+      bound = { name, port, ...(addresses && { addresses }), listeners: [] };
       this.#ports.set(port, bound);
     }
     if (bound.listeners.some(({ hostname }) => hostname === host)) {
@@ -116,10 +141,10 @@ class Conversion {
     const paths = pathsInOrder(shapes.flatMap((own, i) => own.map((shape) => ({ ...shape, weight: weights[i] ?? 0 }))));
     let next = 0;
     for (const [i, { at, condition, policies, backends }] of cases.entries()) {
-      const own = paths.slice(next, next + (shapes[i]?.length ?? 0));
-      next += own.length;
+      const ownPaths = paths.slice(next, next + (shapes[i]?.length ?? 0));
+      next += ownPaths.length;
       const { methods = [undefined], headers, query, hosts } = condition;
-      const matches = own.flatMap((path) =>
+      const matches = ownPaths.flatMap((path) =>
         methods.map((method) => ({
           ...(JSON.stringify(path) !== '{"pathPrefix":"/"}' && { path }),
           ...(method !== undefined && { method }),
@@ -128,13 +153,21 @@ class Conversion {
         })),
       );
       const isAll = matches.length === 1 && Object.keys(matches[0] ?? {}).length === 0;
-      this.#push(`${nameOf(label)}-${nameOf([at.name, ...at.args.slice(0, 1)].join("-"))}`, at, {
-        listeners,
-        ...(hosts && { hostnames: hosts }),
-        matches: isAll ? [] : matches,
-        policies,
-        backends,
-      });
+      const add = (hostnames: readonly string[] | undefined): void =>
+        this.#push(`${nameOf(label)}-${nameOf([at.name, ...at.args.slice(0, 1)].join("-"))}`, at, {
+          listeners,
+          ...(hostnames && { hostnames }),
+          matches: isAll ? [] : matches,
+          policies,
+          backends,
+        });
+      add(hosts);
+      // A route with a longer host name is tried first, so routes before it need the name too.
+      const later = new Set(cases.slice(i + 1).flatMap((each) => each.condition.hosts ?? []));
+      const own = [...later].filter(
+        (host) => hosts?.includes(host) !== true && (hosts ?? ["*"]).some((each) => hasHost(each, host)),
+      );
+      if (own.length > 0) add(own);
     }
   }
 

@@ -6,9 +6,14 @@ const ORDER = [
   ...["tracing", "map", "vars", "fs", "root", "log_append", "skip_log", "log_skip", "log_name", "header"],
   ...["copy_response_headers", "request_body", "redir", "method", "rewrite", "uri", "try_files", "basicauth"],
   ...["basic_auth", "forward_auth", "request_header", "encode", "push", "intercept", "templates", "invoke", "handle"],
-  ...["handle_path", "route", "abort", "error", "copy_response", "respond", "metrics", "reverse_proxy"],
+  ...["route", "abort", "error", "copy_response", "respond", "metrics", "reverse_proxy"],
   ...["php_fastcgi", "file_server", "acme_server"],
 ];
+
+/** Whether it is one of Caddy's own directives, whose order an option can change. */
+export function isOrdered(name: string): boolean {
+  return ORDER.includes(name);
+}
 
 /** Settings of a site that are no handlers. */
 export const SETTINGS = ["tls", "bind", "log", "handle_errors"];
@@ -47,10 +52,11 @@ export const IDLE: Readonly<Record<string, string>> = {
   log_name: "frontendPolicies.accessLog chooses what is logged",
 };
 
-/** By Caddy's order; directives of one name with the longest path first. */
+/** By Caddy's order; directives of one name with the longest path first. Caddy sorts `handle_path` as `handle`: both are alternatives. */
 export function inOrder(directives: readonly Directive[], named: ReadonlyMap<string, Directive>): readonly Directive[] {
+  const sortName = ({ name }: Directive): string => (name === "handle_path" ? "handle" : name);
   // What is not known may be a plugin that keeps requests out, so it comes first.
-  const rank = ({ name }: Directive): number => ORDER.indexOf(name);
+  const rank = (each: Directive): number => ORDER.indexOf(sortName(each));
   const weight = (each: Directive): readonly [length: number, isExact: boolean, hasMatcher: boolean] => {
     const [first = ""] = each.args;
     const definition = named.get(first);
@@ -61,7 +67,7 @@ export function inOrder(directives: readonly Directive[], named: ReadonlyMap<str
   return directives.toSorted((a, b) => {
     if (rank(a) !== rank(b)) return rank(a) - rank(b);
     // These add up in the order of the file.
-    if (a.name !== b.name || a.name === "vars") return 0;
+    if (sortName(a) !== sortName(b) || a.name === "vars") return 0;
     const [x, y] = [weight(a), weight(b)];
     return y[0] - x[0] || Number(y[1]) - Number(x[1]) || Number(y[2]) - Number(x[2]);
   });

@@ -2,7 +2,7 @@
 import type { Json } from "../converted.ts";
 import type { Findings } from "../findings.ts";
 import { quoted } from "../paths.ts";
-import { headerPolicies, linesOf } from "./headers.ts";
+import { headerPolicies, linesOf, removesPattern } from "./headers.ts";
 import type { Directive } from "./parse.ts";
 import { celOf, hasPlaceholders } from "./placeholders.ts";
 import { forwardAuth } from "./proxy.ts";
@@ -20,6 +20,7 @@ export function layerOf(
     case "header":
       return headerPolicies(linesOf(at, args, block), "response", findings);
     case "request_header":
+      if (linesOf(at, args, block).some(([, field]) => removesPattern(field))) return "lost";
       return headerPolicies(linesOf(at, args, block), "request", findings);
     case "request_body": {
       const size = block.find(({ name }) => name === "max_size")?.args[0];

@@ -57,9 +57,17 @@ function read(
   else if (!hasPlaceholders(value)) (sign === "+" ? add : set)[field] = value;
   else {
     const cel = side === "request" && sign !== "+" ? celOf(value) : undefined;
-    if (cel === undefined) lose(`${field} with the value ${value} is left out`);
-    else computed[field] = cel;
+    if (cel === undefined) {
+      lose(`${field} with the value ${value} is left out${side === "request" ? ", and the client's is removed" : ""}`);
+      // The backend may trust it, so clients must not set it.
+      if (side === "request") remove.push(field);
+    } else computed[field] = cel;
   }
+}
+
+/** Whether a line removes all fields of a pattern, which a policy cannot. Clients may not be meant to set them. */
+export function removesPattern(field: string): boolean {
+  return /^-.*\*/.test(field);
 }
 
 /** The lines of a directive with one field, or a block of them. */

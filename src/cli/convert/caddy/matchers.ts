@@ -22,6 +22,11 @@ export interface Matcher {
   readonly lost?: string;
 }
 
+/**
+ * The matchers of addresses that `ipAccess` stands for: behind proxies that are trusted, it has the address that they report, as `client_ip`.
+ */
+export type Clients = ReadonlySet<"remote_ip" | "client_ip">;
+
 /** Addresses that `private_ranges` stands for. */
 const PRIVATE = ["192.168.0.0/16", "172.16.0.0/12", "10.0.0.0/8", "127.0.0.1/8", "fd00::/8", "::1"];
 
@@ -29,22 +34,23 @@ const PRIVATE = ["192.168.0.0/16", "172.16.0.0/12", "10.0.0.0/8", "127.0.0.1/8",
 export function matcherOf(
   { args, block = [] }: Directive,
   named: ReadonlyMap<string, Directive>,
+  clients: Clients,
 ): { readonly matcher: Matcher; readonly args: readonly string[]; readonly block: readonly Directive[] } {
   const [first, ...others] = args;
   if (first === "*") return { matcher: { condition: {} }, args: others, block };
   if (first?.startsWith("/")) return { matcher: { condition: { paths: [pathOf(first)] } }, args: others, block };
   if (!first?.startsWith("@")) return { matcher: { condition: {} }, args, block };
   const definition = named.get(first);
-  const matcher: Matcher = definition === undefined ? { condition: {}, lost: first } : setOf(definition);
+  const matcher: Matcher = definition === undefined ? { condition: {}, lost: first } : setOf(definition, clients);
   return { matcher, args: others, block };
 }
 
 /** A named matcher: `@name { … }`, or `@name kind …` on one line. */
-function setOf({ args: [kind, ...args], block, ...place }: Directive): Matcher {
+function setOf({ args: [kind, ...args], block, ...place }: Directive, clients: Clients): Matcher {
   const entries = kind === undefined ? (block ?? []) : [{ ...place, name: kind, args, ...(block && { block }) }];
   let result: Matcher = { condition: {} };
   for (const each of entries) {
-    const one = conditionOf(each);
+    const one = conditionOf(each, clients);
     const both = one === undefined ? undefined : and(result.condition, one);
     if (both === undefined) result = { ...result, lost: each.name };
     else result = { ...result, condition: both };
@@ -53,7 +59,7 @@ function setOf({ args: [kind, ...args], block, ...place }: Directive): Matcher {
 }
 
 /** Undefined: a route cannot have the condition. */
-function conditionOf({ name, args, block }: Directive): Condition | undefined {
+function conditionOf({ name, args, block }: Directive, clients: Clients): Condition | undefined {
   const [first = "", ...others] = args;
   switch (name) {
     case "path":
@@ -92,11 +98,12 @@ function conditionOf({ name, args, block }: Directive): Condition | undefined {
     }
     case "remote_ip":
     case "client_ip":
+      if (!clients.has(name)) return undefined;
       return { clients: { networks: networksOf(args.filter((each) => each !== "forwarded")), isNot: false } };
     case "not": {
       const inner = block?.length === 1 && block[0] !== undefined ? block[0] : undefined;
       const of = inner ?? (args.length > 1 ? { name: first, args: others } : undefined);
-      if (of?.name !== "remote_ip" && of?.name !== "client_ip") return undefined;
+      if ((of?.name !== "remote_ip" && of?.name !== "client_ip") || !clients.has(of.name)) return undefined;
       return { clients: { networks: networksOf(of.args.filter((each) => each !== "forwarded")), isNot: true } };
     }
     default:
@@ -104,7 +111,7 @@ function conditionOf({ name, args, block }: Directive): Condition | undefined {
   }
 }
 
-function networksOf(args: readonly string[]): readonly string[] {
+export function networksOf(args: readonly string[]): readonly string[] {
   return args.flatMap((each) => (each === "private_ranges" ? PRIVATE : [each]));
 }
 
@@ -136,6 +143,8 @@ export function and(a: Condition, b: Condition): Condition | undefined {
     one === undefined || other === undefined ? (one ?? other) : one.filter((each) => other.includes(each));
   const methods = common(a.methods, b.methods);
   const hosts = common(a.hosts, b.hosts);
+  const isWild = [...(a.hosts ?? []), ...(b.hosts ?? [])].some((each) => each.includes("*"));
+  if (a.hosts !== undefined && b.hosts !== undefined && isWild && String(a.hosts) !== String(b.hosts)) return undefined;
   const headers = [...(a.headers ?? []), ...(b.headers ?? [])];
   const query = [...(a.query ?? []), ...(b.query ?? [])];
   // Of two conditions for one field, only the first would count.
@@ -183,7 +192,9 @@ function meet(a: PathShape, b: PathShape): PathShape | null | undefined {
       : undefined;
   }
   const [long, short] = a.path.length >= b.path.length ? [a, b] : [b, a];
-  if (!long.path.startsWith(short.path) || short.type === "exact") return null;
+  // Caddy compares paths without case.
+  if (!long.path.toLowerCase().startsWith(short.path.toLowerCase())) return null;
+  if (short.type === "exact") return long.type === "exact" && long.path.length === short.path.length ? long : null;
   return long;
 }
 

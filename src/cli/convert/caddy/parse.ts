@@ -61,7 +61,7 @@ class Parser {
       }
       if (isMark(first, "import")) {
         this.#at++;
-        this.#splice(this.#at - 1, this.#imported(first, this.#restOfLine()));
+        this.#splice(this.#at - 1, this.#imported(first, this.#restOfLine()).tokens);
         continue;
       }
       const [, snippet] = (!first.quoted && /^\((.+)\)$/.exec(first.text)) || [];
@@ -83,6 +83,8 @@ class Parser {
       const token = this.#tokens[this.#at];
       if (token === undefined || this.#opensBlock(this.#at) || (token.isFirst && addresses.length > 0 && !goesOn))
         break;
+      if (isMark(token, "{"))
+        throw new SyntaxProblem(token, '"{" must be the last word of its line; put what follows on lines of its own');
       goesOn = token.text.endsWith(",");
       addresses.push(...token.text.split(",").filter(Boolean));
       this.#at++;
@@ -114,7 +116,11 @@ class Parser {
       }
       if (isMark(first, "import")) {
         const start = this.#at - 1;
-        this.#splice(start, this.#imported(first, this.#restOfLine()));
+        const rest = this.#restOfLine();
+        const { tokens, isPartial } = this.#imported(first, rest);
+        this.#splice(start, tokens);
+        // What it would have restricted is not known, so it stays as a directive that is not.
+        if (isPartial) directives.push({ name: "import", args: rest.map(({ text }) => text), ...placeOf(first) });
         continue;
       }
       const args: string[] = [];
@@ -122,6 +128,8 @@ class Parser {
       for (let next = this.#tokens[this.#at]; next !== undefined && !next.isFirst; next = this.#tokens[this.#at]) {
         const opens = this.#opensBlock(this.#at);
         if (!opens && isMark(next, "}")) break;
+        if (!opens && isMark(next, "{"))
+          throw new SyntaxProblem(next, '"{" must be the last word of its line; put what follows on lines of its own');
         this.#at++;
         if (opens) block = this.#block(next, depth + 1);
         else args.push(next.text);
@@ -169,21 +177,34 @@ class Parser {
     this.#at = start;
   }
 
-  #imported(at: Token, [what, ...args]: readonly Token[]): readonly Token[] {
+  /** `isPartial`: some files were not read. */
+  #imported(
+    at: Token,
+    [what, ...args]: readonly Token[],
+  ): { readonly tokens: readonly Token[]; readonly isPartial: boolean } {
     if (what === undefined) throw new SyntaxProblem(at, "import names nothing");
+    const brace = args.find((each) => isMark(each, "{"));
+    if (brace !== undefined) throw new SyntaxProblem(brace, "import with a block is not converted");
     const snippet = this.#snippets.get(what.text);
-    if (snippet !== undefined) return snippet.map((each) => ({ ...each, text: withArguments(each.text, args) }));
-    return this.#includes
-      .read(what.text, at, at.open)
-      .flatMap(({ name, text, open }) => tokenize(name, text, open, this.#findings));
+    if (snippet !== undefined)
+      return { tokens: snippet.flatMap((each) => withArguments(each, args)), isPartial: false };
+    const { files, isPartial } = this.#includes.read(what.text, at, at.open);
+    return { tokens: files.flatMap(({ name, text, open }) => tokenize(name, text, open, this.#findings)), isPartial };
   }
 }
 
-function withArguments(text: string, args: readonly Token[]): string {
-  return text.replace(
+/** `{args[1:3]}` stands for several tokens, `{args[0]}` for a part of one. */
+function withArguments(token: Token, args: readonly Token[]): readonly Token[] {
+  const [range, from, to] = /^\{args\[(\d*):(\d*)\]\}$/.exec(token.text) ?? [];
+  if (range !== undefined)
+    return args
+      .slice(Number(from), to === "" ? undefined : Number(to))
+      .map(({ text, quoted }, i) => ({ ...token, text, quoted, isFirst: token.isFirst && i === 0 }));
+  const text = token.text.replace(
     /\{args\[(\d+)\]\}|\{args\.(\d+)\}/g,
     (all, index, old) => args[Number(index ?? old)]?.text ?? all,
   );
+  return [{ ...token, text }];
 }
 
 function placeOf({ file, line, column }: Place): Place {

@@ -2,7 +2,7 @@
 import type { Json } from "../converted.ts";
 import type { Findings } from "../findings.ts";
 import { merged } from "../merge.ts";
-import { headerPolicies, linesOf } from "./headers.ts";
+import { headerPolicies, linesOf, removesPattern } from "./headers.ts";
 import type { Directive } from "./parse.ts";
 import { celOf, hasPlaceholders } from "./placeholders.ts";
 
@@ -50,6 +50,9 @@ export function proxied(
     );
   const isTls = targets.some(({ scheme }) => scheme === "https");
   const up = block.filter(({ name }) => name === "header_up");
+  const pattern = up.find(({ args: [field = ""] }) => removesPattern(field));
+  if (pattern !== undefined)
+    return find(pattern, `${pattern.args[0]} has no equivalent: requests get 501`, "name each header");
   const hostLine = up.find(({ args: [field] }) => field?.toLowerCase() === "host");
   const host = hostLine?.args[1];
   const authority =

@@ -2,6 +2,8 @@
 import { isIP } from "node:net";
 import type { Json } from "../converted.ts";
 import type { Findings } from "../findings.ts";
+import { isOrdered } from "./directives.ts";
+import { type Clients, networksOf } from "./matchers.ts";
 import type { Directive } from "./parse.ts";
 
 /** Where a site is served. */
@@ -22,6 +24,11 @@ export interface Options {
   readonly redirects: boolean;
   readonly certificates: boolean;
   readonly trustedProxies: readonly string[];
+  readonly clients: Clients;
+  /** Addresses of sites without `bind`. */
+  readonly bind: readonly string[];
+  /** Another order of directives than Caddy's own, which is not converted. */
+  readonly order: Directive | undefined;
 }
 
 const IDLE_OPTIONS = ["admin", "debug", "log", "grace_period", "shutdown_delay", "persist_config", "storage"];
@@ -30,13 +37,15 @@ export function readOptions(options: readonly Directive[], findings: Findings): 
   const value = (name: string): string | undefined => options.find((each) => each.name === name)?.args[0];
   const automatic = value("auto_https");
   const proxies: string[] = [];
+  const clients = new Set(["remote_ip", "client_ip"] as const);
   for (const each of options) {
-    if (["email", "acme_ca", "http_port", "https_port", "auto_https"].includes(each.name)) continue;
+    if (["email", "acme_ca", "http_port", "https_port", "auto_https", "default_bind"].includes(each.name)) continue;
     if (each.name === "servers")
       for (const line of each.block ?? []) {
         const [kind, ...networks] = line.args;
-        const isList = line.name === "trusted_proxies" && kind === "static" && !networks.includes("private_ranges");
-        if (isList) proxies.push(...networks);
+        const isTrust = line.name === "trusted_proxies";
+        if (isTrust) clients.delete(kind === "static" ? "remote_ip" : "client_ip");
+        if (isTrust && kind === "static") proxies.push(...networksOf(networks));
         else findings.find("error", line, `${line.name} of servers is left out`, "see frontendPolicies.http");
       }
     else if (IDLE_OPTIONS.includes(each.name))
@@ -51,6 +60,9 @@ export function readOptions(options: readonly Directive[], findings: Findings): 
     redirects: automatic !== "off" && automatic !== "disable_redirects",
     certificates: automatic !== "off",
     trustedProxies: proxies,
+    clients,
+    bind: options.filter(({ name }) => name === "default_bind").flatMap(({ args }) => args),
+    order: options.find(({ name, args: [which = ""] }) => name === "order" && isOrdered(which)),
   };
 }
 
@@ -62,16 +74,24 @@ const REMEDIES: Readonly<Record<string, string>> = {
   layer4: "write tcpRoutes",
 };
 
-export function addressesOf(site: Directive, options: Options, findings: Findings): readonly Address[] {
-  return [site.name, ...site.args].flatMap((text): Address | [] => {
+/** `unserved`: hosts of addresses that no listener can have; `*`: they are not known. */
+export function addressesOf(
+  site: Directive,
+  options: Options,
+  findings: Findings,
+): { readonly addresses: readonly Address[]; readonly unserved: readonly string[] } {
+  const unserved: string[] = [];
+  const addresses = [site.name, ...site.args].flatMap((text): Address | [] => {
     const [, scheme, host = "", written, path = ""] =
       /^(?:(https?):\/\/)?(\[[^\]]*\]|[^:/]*)(?::(\d+))?(\/.*)?$/.exec(text) ?? [];
     if (path !== "" && path !== "/") {
       findings.find("error", site, `the path of ${text} is left out`, "write handle with the path in the site");
+      unserved.push(host === "" || /[{}]|(?!^)\*/.test(host) ? "*" : host.toLowerCase());
       return [];
     }
     if (/[{}]|(?!^)\*/.test(host)) {
       findings.find("error", site, `${text} is left out`, "write each host name, or *. and a name");
+      unserved.push("*");
       return [];
     }
     const { httpPort, httpsPort } = options;
@@ -92,6 +112,22 @@ export function addressesOf(site: Directive, options: Options, findings: Finding
       isRedirected: isTls && options.redirects && host !== "" && port === httpsPort,
     };
   });
+  return { addresses, unserved };
+}
+
+/** Whether requests for `other` may get to a listener for `host`; both can be wildcards. */
+export function hasHost(host: string, other: string): boolean {
+  if (host === other || host === "*") return true;
+  return host.startsWith("*.") && (other === "*" || other.replace(/^\*/, "").endsWith(host.slice(1)));
+}
+
+/** The addresses that a site listens on; undefined: all. */
+export function boundTo(site: Directive, options: Options): readonly string[] | undefined {
+  const own = site.block?.filter(({ name }) => name === "bind").flatMap(({ args }) => args) ?? [];
+  const addresses = (own.length > 0 ? own : options.bind).map((each) => each.replace(/^\[(.*)\]$/, "$1"));
+  return addresses.length === 0 || addresses.some((each) => each === "0.0.0.0" || each === "::")
+    ? undefined
+    : addresses;
 }
 
 /** Names for which no public authority issues certificates. */
@@ -139,7 +175,8 @@ export function tlsOf(site: Directive, host: string, options: Options, findings:
       const client = clientAuth(line);
       if (client === undefined) lost = line;
       else Object.assign(value, client);
-    } else findings.find("error", line, `${line.name} of tls has no equivalent here`, TLS_REMEDIES[line.name]);
+    } else if (line.name === "import") lost = line;
+    else findings.find("error", line, `${line.name} of tls has no equivalent here`, TLS_REMEDIES[line.name]);
   }
   if (first !== undefined && second !== undefined) return { value: { ...value, cert: first, key: second }, lost };
   const needsDns = host.startsWith("*.") && !isInternal;
@@ -180,7 +217,8 @@ const TLS_REMEDIES: Readonly<Record<string, string>> = {
 function clientAuth({ block = [] }: Directive): Json | undefined {
   const mode = block.find(({ name }) => name === "mode")?.args[0];
   const pool = block.find(({ name }) => name === "trusted_ca_cert_file" || name === "trust_pool");
-  const root = pool?.name === "trust_pool" && pool.args[0] !== "file" ? undefined : pool?.args.at(-1);
+  const isFile = pool?.name === "trust_pool" ? pool.args[0] === "file" && pool.args.length === 2 : true;
+  const root = isFile ? pool?.args.at(-1) : undefined;
   const isVerified = mode === "require_and_verify" || mode === "verify_if_given" || mode === undefined;
   if (root === undefined || !isVerified || block.length > (mode === undefined ? 1 : 2)) return undefined;
   return { root, ...(mode === "verify_if_given" && { clientCertificates: "optional" }) };

@@ -87,6 +87,11 @@ const BESIDE: readonly (readonly [RegExp, string])[] = [
   [/^external-dns\.alpha\.kubernetes\.io\//, "write it on the Gateway or the HTTPRoute, which external-dns reads"],
 ];
 
+/** As Kubernetes and ingress-nginx read it. */
+export function isTrue(text: string | undefined): boolean {
+  return /^(?:1|[tT]|true|TRUE|True)$/.test(text ?? "");
+}
+
 /** The annotations of one Ingress, by their names without the prefix. */
 export class Annotations {
   readonly #ingress: IngressManifest;
@@ -102,7 +107,7 @@ export class Annotations {
   }
 
   is(name: string): boolean {
-    return this.get(name) === "true";
+    return isTrue(this.get(name));
   }
 
   at(name: string): Place {

@@ -34,6 +34,42 @@ function withAnnotations(annotations: Readonly<Record<string, string>>) {
   return converted(ingress(Object.fromEntries(named)));
 }
 
+test("a further name of an Ingress is no way around another one that has it", () => {
+  const { routes } = converted(
+    ingress({ [`${PREFIX}server-alias`]: "b.example.com,c.example.com" }),
+    ingress(
+      { [`${PREFIX}auth-tls-secret`]: "x" },
+      { rules: [{ host: "b.example.com" }], defaultBackend: { service: { name: "b", port: { number: 80 } } } },
+    ),
+    ingress(
+      { [`${PREFIX}server-alias`]: "c.example.com" },
+      { rules: [{ host: "d.example.com" }], defaultBackend: { service: { name: "d", port: { number: 80 } } } },
+    ),
+  );
+  assert.deepEqual(
+    routes.map(({ hostnames }) => hostnames),
+    [
+      ["shop.example.com", "c.example.com"],
+      ["shop.example.com", "c.example.com"],
+      ["b.example.com"],
+      ["d.example.com"],
+    ],
+  );
+});
+
+test("header fields that a snippet keeps from clients are not left to them", () => {
+  const { routes } = withAnnotations({
+    "configuration-snippet":
+      'proxy_set_header X-A $role; proxy_set_header X-B ""; more_clear_input_headers X-C; more_set_input_headers "X-D: d";',
+  });
+  assert.deepEqual(routes[0]?.policies.requestHeaderModifier, { set: { "X-D": "d" }, remove: ["X-A", "X-B", "X-C"] });
+  assert.equal(
+    withAnnotations({ "configuration-snippet": "more_clear_input_headers X-*;" }).routes[0]?.policies.directResponse !==
+      undefined,
+    true,
+  );
+});
+
 test("what may restrict requests and is not converted closes every path, and nothing else does", () => {
   const closing: readonly Readonly<Record<string, string>>[] = [
     { "auth-tls-secret": "shop/ca" },

@@ -13,6 +13,7 @@ import { Findings } from "../findings.ts";
 import { merged } from "../merge.ts";
 import { Names, nameOf } from "../names.ts";
 import { pathsInOrder } from "../paths.ts";
+import { isTrue } from "./annotations.ts";
 import { type Variant, variantsOf } from "./canaries.ts";
 import { type IngressManifest, readManifests } from "./manifests.ts";
 import { type PathPlan, planOf } from "./paths.ts";
@@ -52,13 +53,15 @@ class Conversion {
   readonly #routes: ConvertedRoute[] = [];
   readonly #usedCanaries = new Set<Ingress>();
   readonly #names = new Names();
+  /** Hosts of rules, and the aliases in use. */
+  #taken: Set<string> = new Set();
   /** Further names of a host. */
   readonly #aliases = new Map<string, readonly string[]>();
 
   constructor(file: string, text: string) {
     const { ingresses, portOf } = readManifests(file, text, this.#findings);
     this.#portOf = portOf;
-    const isCanary = ({ annotations }: IngressManifest): boolean => annotations[CANARY] === "true";
+    const isCanary = ({ annotations }: IngressManifest): boolean => isTrue(annotations[CANARY]);
     const withSettings = (each: IngressManifest, findings: Findings): Ingress => ({
       ...each,
       settings: settingsOf(each, findings),
@@ -78,6 +81,7 @@ class Conversion {
   result(): Converted {
     for (const each of this.#ingresses) this.#addListeners(each);
     const hosts = this.#hosts();
+    this.#taken = new Set(hosts.keys());
     for (const [host, paths] of hosts) this.#convertHost(host, paths);
     for (const each of this.#canaries)
       if (!this.#usedCanaries.has(each))
@@ -171,8 +175,7 @@ class Conversion {
       return plan;
     });
     const matches = pathsInOrder(plans.flatMap(({ shapes }) => shapes));
-    const aliases = new Set(paths.flatMap(({ ingress }) => ingress.settings.aliases));
-    this.#aliases.set(host, [...aliases]);
+    this.#aliases.set(host, this.#aliasesOf(paths));
     const tls = this.#tlsOf(host, paths);
     const redirecting = paths.filter(({ ingress }) => tls.length > 0 && redirectsToTls(ingress.settings));
     // Of any host, only hosts with a certificate are redirected.
@@ -201,6 +204,23 @@ class Conversion {
         `${host === "" ? "any host" : host} has no certificate here, so requests are not redirected`,
         "name it in tls, or redirect where TLS ends",
       );
+  }
+
+  /** Names that are no host of another Ingress, as in ingress-nginx: its rules must not get a way around them. */
+  #aliasesOf(paths: readonly HostPath[]): readonly string[] {
+    const own = new Map(
+      paths.flatMap(({ ingress: { settings } }) =>
+        settings.aliases.map((alias) => [alias, settings.annotations] as const),
+      ),
+    );
+    return [...own].flatMap(([alias, annotations]) => {
+      if (!this.#taken.has(alias)) {
+        this.#taken.add(alias);
+        return alias;
+      }
+      annotations.find("warning", "server-alias", `${alias} is left out: another Ingress has it`, "remove one of them");
+      return [];
+    });
   }
 
   /** The HTTPS listeners of a host: that of its name, or of a wildcard above it; of any host those of its Ingresses. */

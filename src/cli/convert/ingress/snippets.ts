@@ -13,13 +13,14 @@ interface Snippet {
 
 /** Directives whose loss admits no request that was kept out. Any other may do more than its name says. */
 const OPEN =
-  /^(?:add_header|expires|etag|sub_filter\w*|gzip\w*|brotli\w*|proxy_(?!pass$|intercept)\w+|access_log|log_format|limit_rate\w*|charset|more_(?:set|clear)_(?:input_)?headers)$/;
+  /^(?:add_header|expires|etag|sub_filter\w*|gzip\w*|brotli\w*|proxy_(?!pass$|intercept)\w+|access_log|log_format|limit_rate\w*|charset|more_(?:set|clear)_headers)$/;
 
 export function snippetOf(annotations: Annotations, name: "configuration-snippet" | "server-snippet"): Snippet {
   const text = annotations.get(name);
   const request: Record<string, string> = {};
   const response: Record<string, string> = {};
   const removed: string[] = [];
+  const withheld: string[] = [];
   let lost: string | undefined;
   if (text === undefined) return { policies: {}, lost };
   let directives: readonly Directive[];
@@ -36,12 +37,19 @@ export function snippetOf(annotations: Annotations, name: "configuration-snippet
     const headers = each.args.map((arg) => /^([\w-]+):\s*(.*)$/.exec(arg));
     if (IDLE.has(each.name)) continue;
     if (each.name === "proxy_set_header" && isFixed && value !== "") request[field] = value;
+    else if (each.name === "proxy_set_header" && value === "") withheld.push(field);
+    else if (each.name === "more_clear_input_headers" && !each.args.some((arg) => /[^\w-]/.test(arg)))
+      withheld.push(...each.args);
+    else if (each.name === "more_set_input_headers" && isFixed && headers.every((header) => header !== null))
+      for (const header of headers) request[header?.[1] ?? ""] = header?.[2] ?? "";
     else if (each.name === "add_header" && isFixed) response[field] = value;
     else if (each.name === "proxy_hide_header" || each.name === "more_clear_headers") removed.push(...each.args);
     else if (each.name === "more_set_headers" && isFixed && headers.every((header) => header !== null))
       for (const header of headers) response[header?.[1] ?? ""] = header?.[2] ?? "";
     else {
       if (!OPEN.test(each.name)) lost ??= `${each.name} of ${name}`;
+      // The backend may trust it, so clients must not set it.
+      if (each.name === "proxy_set_header") withheld.push(field);
       annotations.find(
         "error",
         name,
@@ -53,7 +61,12 @@ export function snippetOf(annotations: Annotations, name: "configuration-snippet
   const some = (fields: object): boolean => Object.keys(fields).length > 0;
   return {
     policies: {
-      ...(some(request) && { requestHeaderModifier: { set: request } }),
+      ...((some(request) || withheld.length > 0) && {
+        requestHeaderModifier: {
+          ...(some(request) && { set: request }),
+          ...(withheld.length > 0 && { remove: withheld }),
+        },
+      }),
       ...((some(response) || removed.length > 0) && {
         responseHeaderModifier: {
           ...(some(response) && { set: response }),

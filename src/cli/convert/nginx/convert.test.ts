@@ -60,6 +60,7 @@ if ($request_method = PUT) { return 302 /b; }
 rewrite ^/a$ /b last;`),
     ),
     [
+      "2:1 error requests of location / get 501: unheard_of 1 may restrict them, and is not converted; add the policy that takes its place, then remove directResponse and name the backend",
       "2:45 error proxy_cache has no equivalent here; put a cache behind the gateway",
       "2:62 error unheard_of has no equivalent here",
       "3:1 error location ~ \\.php$ passes requests to no server: they get 501; the gateway serves no files: keep a file server behind it, and name it in backends",
@@ -94,6 +95,11 @@ test("a location whose restriction cannot be converted gets 501, and is not open
     "if ($bad) { deny all; }",
     "if ($http_user_agent ~ bot) { return 404; }",
     "limit_except GET { deny all; }",
+    "access_by_lua_file check.lua;",
+    "include gone.conf;",
+    'if ($cookie_session = "") { return 302 /login; }',
+    "if ($http_user_agent ~ bot) { rewrite ^ /blocked break; }",
+    "set_real_ip_from 10.0.0.0/8; allow 10.0.0.0/8; deny all;",
   ];
   for (const each of restricted)
     for (const text of [
@@ -108,6 +114,42 @@ test("a location whose restriction cannot be converted gets 501, and is not open
     inServer("auth_request /check;\nlocation /a { auth_request off; proxy_pass http://127.0.0.1:1; }"),
   );
   assert.equal(open["shop-example-a"]?.policies.directResponse, undefined);
+});
+
+test("what nginx chooses in several steps is not open to more requests than there", () => {
+  const backend = "proxy_pass http://127.0.0.1:1;";
+  const closed = (...lines: readonly string[]): readonly string[] =>
+    Object.values(routes(inServer(lines.join("\n")))).flatMap(({ matches, policies }) =>
+      policies.directResponse === undefined ? [] : [JSON.stringify(matches).replaceAll("(?:)", "")],
+    );
+  const below = `location ^~ /a/ { ${backend} }\nlocation /a/b/ { deny all; ${backend} }`;
+  assert.deepEqual(closed(below), []);
+  // It is tried first.
+  const [first] = Object.values(routes(inServer(below)));
+  assert.deepEqual(first?.policies.requestRedirect, { path: { full: "/a/b/" }, status: 301 });
+  assert.match(closed(below, "location ~ x { deny all; }")[0] ?? "", /"\/a\/b/);
+  assert.match(closed(`location /a/ { ${backend} location ~ php$ { ${backend} } }`)[0] ?? "", /php/);
+  assert.match(closed(`location ^~ /a/ { ${backend} location ~ php$ { deny all; } }`)[0] ?? "", /"\/a/);
+  const inPattern = closed(`location ~ ^/u/ { ${backend} location /u/x { deny all; ${backend} } }`);
+  assert.deepEqual(inPattern.length, 2);
+  assert.match(
+    closed(`location /a { rewrite ^/a(.*) $1 last; ${backend} }`, `location /b { deny all; ${backend} }`)[0] ?? "",
+    /"\/a"/,
+  );
+});
+
+test("hosts of a server whose name is a pattern do not get what the default server has", () => {
+  const found = routes(`${inServer("location / { proxy_pass http://127.0.0.1:1; }")}
+server { listen 8080; server_name ~^admin; deny all; location / { proxy_pass http://127.0.0.1:1; } }`);
+  assert.deepEqual(
+    Object.values(found).map(({ policies }) => (policies.directResponse as { status?: number } | undefined)?.status),
+    [501, undefined],
+  );
+});
+
+test("a header that cannot be set is not left to clients", () => {
+  const found = routes(inServer("location /a { proxy_set_header X-Role $role; proxy_pass http://127.0.0.1:1; }"));
+  assert.deepEqual(found["shop-example-a"]?.policies.requestHeaderModifier, { remove: ["X-Role"] });
 });
 
 test("a regular expression that RE2 lacks closes what it may match, and not more", () => {
@@ -253,13 +295,18 @@ test("a port listens only where nginx does", () => {
   assert.deepEqual(gateways("listen 81; listen [::]:81;"), [undefined, []]);
   assert.deepEqual(gateways("listen 127.0.0.1:81;", "listen 81;"), [
     undefined,
-    ["1 listens on every address, not only on 127.0.0.1: other servers do on this port"],
+    [
+      "1 listens on every address, not only on 127.0.0.1: other servers do on this port",
+      "1 requests of return 204 get 501: listen 127.0.0.1:81 may restrict them, and is not converted",
+    ],
   ]);
   assert.deepEqual(gateways("listen 127.0.0.1:81;", "listen 127.0.0.2:81;"), [
     ["127.0.0.1", "127.0.0.2"],
     [
       "1 listens on 127.0.0.2, not only on 127.0.0.1: other servers do on this port",
+      "1 requests of return 204 get 501: listen 127.0.0.1:81 may restrict them, and is not converted",
       "2 listens on 127.0.0.1, not only on 127.0.0.2: other servers do on this port",
+      "2 requests of return 204 get 501: listen 127.0.0.2:81 may restrict them, and is not converted",
     ],
   ]);
 });
@@ -341,6 +388,7 @@ test("includes are read below the folder of the file, and nowhere else", () => {
         "2 include conf.d/*.conf: conf.d/z-link.conf leads out of the folder of the file",
         "3 include ../secret.conf: not below the folder of the file",
         "4 include gone.conf: there is no such file",
+        "1 requests of location /a get 501: include conf.d/*.conf may restrict them, and is not converted",
       ],
     );
     assert.throws(() => convertNginx(path, "include loop.conf;", path), /loop.conf includes itself/);

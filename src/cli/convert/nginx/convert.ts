@@ -13,15 +13,24 @@ import { merged } from "../merge.ts";
 import { Names, nameOf } from "../names.ts";
 import { beginningOf } from "../paths.ts";
 import { Backends } from "./backends.ts";
-import { FILES_REMEDY } from "./directives.ts";
-import { allLocations, inherited, type Location, type LocationMatch, matchesOf } from "./locations.ts";
+import { FILES_REMEDY, mayRestrict } from "./directives.ts";
+import { allLocations, inherited, type Location, type LocationMatch, matchesOf, whyWider } from "./locations.ts";
 import { type Directive, parseNginx } from "./parse.ts";
 import { access, responses } from "./policies.ts";
 import { Reading } from "./reading.ts";
 import { calling, pathOf, requestOf } from "./request.ts";
 import { redirectedBy, returned as returnedBy } from "./responses.ts";
-import { nearest, one, type Scope, valuesOf } from "./scope.ts";
-import { addressesOf, defaultOf, hostnames, type Listen, readServer, type Server, tlsOf } from "./servers.ts";
+import { all, nearest, one, type Scope, valuesOf } from "./scope.ts";
+import {
+  addressesOf,
+  defaultOf,
+  hostnames,
+  isPattern,
+  type Listen,
+  readServer,
+  type Server,
+  tlsOf,
+} from "./servers.ts";
 
 /**
  * Converts the `http` part of a configuration. `path`: of the file, whose folder includes are read from; undefined: none are.
@@ -78,18 +87,25 @@ class Conversion {
     // Both addresses of IPv4 and IPv6 are one port here.
     const listens = server.listens.filter(({ port }) => !seen.has(port) && seen.add(port));
     const hosts = hostnames(this.#reading, server);
+    const lost: Directive[] = [];
     for (const { directive: at, address, port } of server.listens) {
       const addresses = addressesOf(port, all);
       const own = server.listens.flatMap((each) => (each.port === port ? [each.address] : []));
       const others = addresses?.filter((each) => !own.includes(each));
-      if (address !== undefined && others?.length !== 0)
+      if (address !== undefined && others?.length !== 0) {
         this.#reading.find(
-          "warning",
+          "error",
           at,
           `listens on ${others?.join(", ") ?? "every address"}, not only on ${address}: other servers do on this port`,
           "give it another port",
         );
+        lost.push(at);
+      }
     }
+    // Hosts that belong to another server must not get what the default server has for them.
+    const unnamed = all
+      .filter((each) => each !== server && each.listens.some(({ port }) => seen.has(port)))
+      .flatMap(({ block, names }) => (names.some(isPattern) ? valuesOf(block, "server_name") : []))[0];
     for (const tls of [false, true]) {
       const listeners = listens
         .filter((each) => each.tls === tls)
@@ -101,7 +117,19 @@ class Conversion {
           }));
         })
         .filter((each): each is OpenListener => each.name !== undefined);
-      if (listeners.length > 0) this.#convertRoutes(server, tls, listeners);
+      const foreign = listeners.filter(({ host }) => host === "*" && unnamed !== undefined);
+      if (unnamed !== undefined && foreign.length > 0) {
+        this.#reading.find(
+          "error",
+          unnamed,
+          "hosts that only this name or no other name matches get 501",
+          "name these hosts, then remove the route with directResponse",
+        );
+        const names = foreign.map(({ name }) => name);
+        this.#addRoute(directive, names, [], { directResponse: NOT_CONVERTED }, []);
+      }
+      const own = listeners.filter((each) => !foreign.includes(each));
+      if (own.length > 0) this.#convertRoutes(server, tls, own, lost);
     }
     if (listens.length === 0) this.#reading.find("error", directive, "the server listens nowhere");
   }
@@ -140,7 +168,13 @@ class Conversion {
     return `${bound.name}/${name}`;
   }
 
-  #convertRoutes(server: Server, tls: boolean, listeners: readonly OpenListener[]): void {
+  /** `restrictions`: those of the server that are not converted. */
+  #convertRoutes(
+    server: Server,
+    tls: boolean,
+    listeners: readonly OpenListener[],
+    restrictions: readonly Directive[],
+  ): void {
     const { block } = server;
     let open = [...listeners];
     const add = (
@@ -150,7 +184,7 @@ class Conversion {
       policies: Json,
       backends: readonly Json[] = [],
     ): void => this.#addRoute(directive, names, matches, policies, backends);
-    const lostIfs: Directive[] = [];
+    const lost = [...restrictions];
     for (const each of valuesOf(block, "if")) {
       const converted = returningIf(each);
       const met = open.filter(({ host }) =>
@@ -165,7 +199,7 @@ class Conversion {
           `if ${each.args.join(" ")} is left out`,
           "write a route with these conditions in matches",
         );
-        lostIfs.push(each);
+        if (refuses(each)) lost.push(each);
         continue;
       }
       const scope = [each.block ?? [], block, this.#reading.http];
@@ -197,9 +231,9 @@ class Conversion {
       });
     if (returned !== undefined) {
       for (const { location, match } of matchesOf(rewrites, () => false))
-        this.#convertLocation(location, [{ location, match, part: "whole" }], server, names, lostIfs);
+        this.#convertLocation(location, [{ location, match, part: "whole" }], server, names, lost);
       const scope = [block, this.#reading.http];
-      const refusing = lostIfs.find(refuses);
+      const [refusing] = lost;
       if (refusing !== undefined) this.#close(returned, refusing, names, []);
       else
         add(returned, names, [], {
@@ -208,18 +242,28 @@ class Conversion {
         });
       return;
     }
-    const locations = [...rewrites, ...allLocations(block).flatMap((each) => this.#usable(each))];
-    this.#warnOfNested(locations);
+    const written = allLocations(block);
+    const locations = [...rewrites, ...written.flatMap((each) => this.#usable(each, written))];
     const matches = matchesOf(locations, ({ directive }) => valuesOf(directive.block ?? [], "proxy_pass").length > 0);
     for (const [location, own] of Map.groupBy(matches, (each) => each.location))
-      this.#convertLocation(location, own, server, names, lostIfs);
+      this.#convertLocation(location, own, server, names, lost);
     if (!locations.some(({ kind, path }) => kind === "prefix" && path === "/") && one([block], "root") !== undefined)
       this.#reading.find("error", one([block], "root") ?? server.directive, "files are not served", FILES_REMEDY);
   }
 
-  /** A regular expression that RE2 does not have becomes one that matches more, whose requests get 501. */
-  #usable(location: Location): Location | [] {
+  /** A location that no route can stand for becomes one that matches more, whose requests get 501. */
+  #usable(location: Location, all: readonly Location[]): Location | [] {
     const { kind, path, directive } = location;
+    const why = whyWider(location, all);
+    if (why !== undefined)
+      this.#reading.find(
+        "error",
+        directive,
+        `requests of location ${directive.args.join(" ")} get 501: it ${why}, which a route cannot express`,
+        "write its routes by hand",
+      );
+    if (why !== undefined && (kind !== "regex" || this.#reading.isUsable(path, directive)))
+      return { ...location, isWider: true };
     if (kind !== "regex") return path.startsWith("/") ? location : [];
     const wider = beginningOf(path);
     return this.#reading.isUsable(path, directive, `is not converted: paths that match ${wider} get 501`)
@@ -232,23 +276,10 @@ class Conversion {
     this.#reading.find(
       "error",
       at,
-      `requests of ${at.name} ${at.args.join(" ")} get 501: ${lost.name} restricts them, and is not converted`,
+      `requests of ${textOf(at)} get 501: ${textOf(lost)} may restrict them, and is not converted`,
       "add the policy that takes its place, then remove directResponse and name the backend",
     );
     this.#addRoute(at, listeners, matches, { directResponse: NOT_CONVERTED }, []);
-  }
-
-  #warnOfNested(locations: readonly Location[]): void {
-    if (!locations.some(({ kind }) => kind === "regex")) return;
-    for (const outer of locations.filter(({ kind }) => kind === "first prefix"))
-      for (const inner of locations)
-        if (inner.kind === "prefix" && inner.path.length > outer.path.length && inner.path.startsWith(outer.path))
-          this.#reading.find(
-            "warning",
-            inner.directive,
-            `is below ^~ ${outer.path}, which regular expressions do not precede here`,
-            "write ^~ here too if that is meant",
-          );
   }
 
   #convertLocation(
@@ -256,8 +287,8 @@ class Conversion {
     matches: readonly LocationMatch[],
     server: Server,
     listeners: readonly string[],
-    /** Those of the server that are not converted. */
-    lostIfs: readonly Directive[],
+    /** Restrictions of the server that are not converted. */
+    restrictions: readonly Directive[],
   ): void {
     const { directive, kind, path, isWider } = location;
     const block = directive.block ?? [];
@@ -283,7 +314,7 @@ class Conversion {
     const common = { ...access(this.#reading, scope), ...responses(this.#reading, scope) };
     const group = (part: LocationMatch["part"]): readonly Json[] =>
       matches.filter((each) => each.part === part).map((each) => each.match);
-    const lost = lostRestriction(scope, [...valuesOf(block, "if"), ...lostIfs]);
+    const lost = lostRestriction(scope, [...valuesOf(block, "if").filter(refuses), ...restrictions]);
     if (lost !== undefined) {
       this.#close(directive, lost, listeners, every);
       return;
@@ -317,6 +348,12 @@ class Conversion {
       respond({ ...common, ...rewritten });
       return;
     }
+    const again = valuesOf(block, "rewrite").find(({ args }) => args[2] !== "break");
+    const others = allLocations(server.block).filter((each) => each.kind !== kind || each.path !== path);
+    if (again !== undefined && others.some(({ directive: { block = [] } }) => keepsOut(block))) {
+      this.#close(directive, again, listeners, every);
+      return;
+    }
     const fallback = passed === undefined ? this.#fallbackOf(block, server) : undefined;
     if (fallback !== undefined) {
       const restricts = ({ name }: Directive): boolean => ["allow", "deny", "auth_basic"].includes(name);
@@ -330,7 +367,7 @@ class Conversion {
         const without = both.filter(({ name }) => name !== "try_files");
         const as = { ...location, directive: { ...directive, block: without } };
         const own = matches.map((each) => ({ ...each, location: as }));
-        this.#convertLocation(as, own, server, listeners, lostIfs);
+        this.#convertLocation(as, own, server, listeners, restrictions);
       }
       return;
     }
@@ -387,7 +424,7 @@ class Conversion {
         ? `${(listeners[0] ?? "").split("/")[1]}${directive.args.at(-1)}`
         : `${(listeners[0] ?? "").split("/")[1]}-${directive.name}`,
     );
-    const from = `${directive.file}:${directive.line}: ${directive.name} ${directive.args.join(" ")}`;
+    const from = `${directive.file}:${directive.line}: ${textOf(directive)}`;
     this.#routes.push({
       name: this.#names.unique(wanted),
       from,
@@ -400,30 +437,45 @@ class Conversion {
   }
 }
 
-/** Directives that keep requests out, which the conversion cannot replace. */
-const RESTRICTIONS = [
-  "auth_request",
-  "auth_jwt",
-  "auth_jwt_require",
-  "auth_oidc",
-  "internal",
-  "limit_except",
-  "ssl_crl",
-  "ssl_ocsp",
-];
-
-/** A restriction that the conversion would lose: a route must not admit more than its location did. `ifs`: those that are not converted. */
-function lostRestriction(scope: Scope, ifs: readonly Directive[]): Directive | undefined {
-  const named = RESTRICTIONS.flatMap((name) => one(scope, name) ?? []);
-  const unread = nearest(scope, ({ name }) => name === "allow" || name === "deny").filter(
+/** A restriction that the conversion would lose: a route must not admit more than its location did. `others`: known already. */
+function lostRestriction(scope: Scope, others: readonly Directive[]): Directive | undefined {
+  const names = new Set(scope.flatMap((block) => block.map(({ name }) => name)));
+  const named = [...names].filter(mayRestrict).flatMap((name) => one(scope, name) ?? []);
+  const rules = nearest(scope, ({ name }) => name === "allow" || name === "deny");
+  const unread = rules.filter(
     ({ args: [network = ""] }) => network !== "all" && isIP(network.split("/")[0] ?? "") === 0,
   );
-  return [...named.filter(({ args }) => args[0] !== "off"), ...ifs.filter(refuses), ...unread][0];
+  // The rules are about the addresses that proxies report, and would now be about those of the proxies.
+  const reported = rules.length > 0 ? all(scope, "set_real_ip_from") : [];
+  return [...named.filter(({ args }) => args[0] !== "off"), ...others, ...unread, ...reported][0];
 }
 
+/** Conditions of redirects to the one name of a site, and of answers to preflight requests. */
+const HARMLESS = /^\(\s*\$(?:host|http_host|server_name|scheme|https|request_method)\b/;
+
 /** Whether an `if` keeps requests out. */
-function refuses({ block = [] }: Directive): boolean {
-  return block.some(({ name, args }) => name === "deny" || (name === "return" && /^[45]\d\d$/.test(args[0] ?? "")));
+function refuses({ args, block = [] }: Directive): boolean {
+  const isHarmless = HARMLESS.test(args.join(" ").replace(/^\(?/, "("));
+  return block.some(
+    (each) =>
+      each.name === "deny" ||
+      (each.name === "return" && (!isHarmless || /^[45]\d\d$/.test(each.args[0] ?? ""))) ||
+      (each.name === "rewrite" && !isHarmless && !/^\(\s*!?-/.test(args.join(" "))),
+  );
+}
+
+function textOf({ name, args }: Directive): string {
+  return [name, ...args].join(" ");
+}
+
+/** Whether a block has restrictions of its own. */
+function keepsOut(block: readonly Directive[]): boolean {
+  return block.some(
+    (each) =>
+      ["allow", "deny", "auth_basic"].includes(each.name) ||
+      mayRestrict(each.name) ||
+      (each.name === "if" && refuses(each)),
+  );
 }
 
 /** An `if` of a server that can be a route: for a host, or without one for requests without TLS. */

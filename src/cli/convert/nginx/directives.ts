@@ -109,6 +109,33 @@ export const IDLE: ReadonlyMap<string, string> = new Map([
   ),
 ]);
 
+/** Families of directives whose loss admits no request that was kept out. */
+const OPEN = new RegExp(
+  `^(?:${[
+    "(?:proxy|fastcgi|uwsgi|scgi|grpc|memcached|gzip|gunzip|brotli|zstd|http2|http3|quic|keepalive|client|lingering)_\\w+",
+    "(?:open_file_cache|sub_filter|add|log|limit_rate|charset|mirror|real_ip|msie|userid|secure_link|geoip2?|otel)_\\w+",
+    "(?:opentracing|opentelemetry|vhost_traffic|image_filter|xslt|ssi|addition|dav)_\\w+|ssl_(?!crl$|ocsp$)\\w+",
+    "lua_\\w+|init_(?:worker_)?by_lua\\w*|js_(?:import|path|set|var|preload_object|fetch\\w*)|perl_(?:modules|require|set)",
+    "\\w+_(?:zone|hash_bucket_size|hash_max_size|log_level|dry_run|status|pool_size)|limit_rate|geoip2?|ssi|set_by_lua\\w*",
+    "break|slice|chunked_transfer_encoding|if_modified_since|ignore_invalid_headers|underscores_in_headers|merge_slashes",
+    "port_in_redirect|server_name_in_redirect|recursive_error_pages|postpone_output|read_ahead|max_ranges|send_lowat",
+    "directio_alignment|aio_write|override_charset|source_charset|random_index|rewrite_log|uninitialized_variable_warn",
+    "valid_referers|more_(?:set|clear)_headers|empty_gif|flv|mp4|api|health_check|variables_\\w+",
+  ].join("|")})$`,
+);
+
+/**
+ * Whether a directive that is not converted may keep requests out. A directive that is not known may do so: it can be one of a module,
+ * such as `access_by_lua_file`.
+ */
+export function mayRestrict(name: string): boolean {
+  if (RESTRICTIONS.has(name)) return true;
+  return !READ.has(name) && !IDLE.has(name) && !REMEDIES.has(name) && !OPEN.test(name);
+}
+
+/** Those that keep requests out, and have a remedy. */
+const RESTRICTIONS = new Set(["auth_request", "auth_jwt", "internal"]);
+
 /** What to do instead of others. */
 export const REMEDIES: ReadonlyMap<string, string> = new Map([
   ["access_log", "log to standard output, or set frontendPolicies.accessLog"],

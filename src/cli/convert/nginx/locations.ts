@@ -13,8 +13,10 @@ export interface Location {
   readonly kind: "exact" | "rewrite" | "first prefix" | "regex" | "prefix";
   /** A path, or a regular expression. */
   readonly path: string;
-  /** `path` matches more than the location, whose regular expression is not RE2. */
+  /** The path takes requests that the location does not have, so they get 501. */
   readonly isWider?: true;
+  /** The location around it. */
+  readonly outer?: Location;
 }
 
 /** A match of a location, in the order in which nginx tries them. */
@@ -60,8 +62,10 @@ export function matchesOf(
   redirects: (location: Location) => boolean,
 ): readonly LocationMatch[] {
   const of = (kind: Location["kind"]): readonly Location[] => locations.filter((each) => each.kind === kind);
-  const byLength = (kind: Location["kind"]): readonly Location[] =>
-    [...of(kind)].sort((a, b) => b.path.length - a.path.length);
+  const byLength = (some: readonly Location[]): readonly Location[] =>
+    [...some].sort((a, b) => b.path.length - a.path.length);
+  // A longer prefix is chosen before `^~`.
+  const firstPrefixes = locations.filter((each) => each.kind === "first prefix" || isBelowFirst(each, locations));
   const exact = new Set(of("exact").map(({ path }) => path));
   /** Before regular expressions are tried. */
   const first: Ranked[] = of("exact").map((each) => [each, "whole", { type: "exact", path: each.path }]);
@@ -84,12 +88,39 @@ export function matchesOf(
     ranked.push([location, "whole", { type: "regex", path: wholePath(location.path) }]);
   };
   for (const each of of("rewrite")) rankRegex(each);
-  for (const each of byLength("first prefix")) rankPrefix(each);
+  for (const each of byLength(firstPrefixes)) rankPrefix(each);
   for (const each of of("regex")) rankRegex(each);
-  for (const each of byLength("prefix")) rankPrefix(each);
+  for (const each of byLength(of("prefix").filter((each) => !firstPrefixes.includes(each)))) rankPrefix(each);
   const all = [...first, ...ranked];
   const paths = pathsInOrder(all.map(([, , shape]) => shape));
   return all.map(([location, part], i) => ({ location, part, match: { path: paths[i] } }));
+}
+
+/**
+ * Why a route for a location would take requests that belong to another one: nginx chooses in several steps, and routes are chosen in one.
+ * Undefined: it does not.
+ */
+export function whyWider(location: Location, locations: readonly Location[]): string | undefined {
+  const { kind, outer } = location;
+  const isInner = (each: Location): boolean => each.outer?.kind === kind && each.outer.path === location.path;
+  if (outer !== undefined && (kind === "regex" || outer.kind === "regex"))
+    return `is inside of location ${outer.directive.args.join(" ")}`;
+  const inner = locations.find((each) => isInner(each) && (kind === "regex" || each.kind === "regex"));
+  if (inner !== undefined && kind !== "prefix") return `has location ${inner.directive.args.join(" ")} inside`;
+  const isChecked = locations.some((each) => each.kind === "regex");
+  return isChecked && isBelowFirst(location, locations)
+    ? "continues a prefix with ^~, and regular expressions take precedence over it"
+    : undefined;
+}
+
+/** Whether a location is a prefix that goes on after one with `^~`. */
+function isBelowFirst({ kind, path }: Location, locations: readonly Location[]): boolean {
+  return (
+    kind === "prefix" &&
+    locations.some(
+      (each) => each.kind === "first prefix" && path.length > each.path.length && path.startsWith(each.path),
+    )
+  );
 }
 
 type Ranked = readonly [location: Location, part: LocationMatch["part"], shape: PathShape];
@@ -101,6 +132,7 @@ export function allLocations(block: readonly Directive[]): readonly Location[] {
     const inner = (directive.block ?? []).filter((each) => each.name !== "location" && each.name !== "proxy_pass");
     const nested = allLocations(directive.block ?? []).map((each) => ({
       ...each,
+      ...(own && { outer: each.outer ?? own }),
       directive: {
         ...each.directive,
         block: [...(each.directive.block ?? []), ...inherited(each.directive.block ?? [], inner)],

@@ -20,7 +20,7 @@ const MAX_DEPTH = 32;
 
 /**
  * The directives of a text and, in their place, those of the files that it includes, as long as these are in the folder of `path` or
- * below it. `path` undefined: nothing is included. Other includes become findings.
+ * below it. `path` undefined: nothing is included. Other includes become findings, and stay in their place.
  * @throws SyntaxProblem
  */
 export function parseNginx(
@@ -70,7 +70,9 @@ export function parseNginx(
     const [pattern = ""] = directive.args;
     // Types of files that nginx serves itself.
     if (/(^|\/)mime\.types$/.test(pattern)) return [];
-    return includes.read(pattern, directive, open).flatMap((each) => read(each.name, each.text, each.open));
+    const { files, isPartial } = includes.read(pattern, directive, open);
+    const own = files.flatMap((each) => read(each.name, each.text, each.open));
+    return isPartial ? [...own, directive] : own;
   };
   return read(name, text, includes.opened);
 }

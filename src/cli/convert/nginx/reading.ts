@@ -31,6 +31,8 @@ export class Reading {
 
   /** Says that a directive is not converted. */
   report(at: Directive): void {
+    // A finding says already why its files were not read.
+    if (at.name === "include") return;
     const idle = IDLE.get(at.name);
     if (idle !== undefined) this.find("note", at, `${at.name} is left out: ${idle}`);
     else this.find("error", at, `${at.name} has no equivalent here`, REMEDIES.get(at.name));

@@ -48,16 +48,17 @@ export function requestOf(
     else if (!value.includes("$")) set[name] = value;
     else {
       const cel = celOf(value, text);
-      if (cel === undefined)
+      if (cel === undefined) {
+        const variables = variablesIn(value).map((each) => `$${each}`);
         reading.find(
           "error",
           each,
-          `${name}: ${variablesIn(value)
-            .map((v) => `$${v}`)
-            .join(", ")} has no equivalent`,
+          `${name}: ${variables.join(", ")} has no equivalent; the header is removed`,
           "set the header by CEL in transformations",
         );
-      else computed[name] = cel;
+        // The backend may trust it, so clients must not set it.
+        remove.push(name);
+      } else computed[name] = cel;
     }
   }
   const modifier = { ...(Object.keys(set).length > 0 && { set }), ...(remove.length > 0 && { remove }) };

@@ -72,13 +72,19 @@ export function hostnames(reading: Reading, { names, block, directive }: Server)
   const hosts = names.flatMap((name): readonly string[] => {
     // An address that no client names.
     if (name === "_" || name === "") return [];
-    if (name.startsWith("~") || /\*$/.test(name)) {
+    if (isPattern(name)) {
       reading.find("error", at, `server_name ${name} is left out`, "write each host name, or *. and a name");
       return [];
     }
-    return name.startsWith(".") ? [name.slice(1), `*${name}`] : [name.toLowerCase()];
+    const host = name.toLowerCase();
+    return host.startsWith(".") ? [host.slice(1), `*${host}`] : [host];
   });
   return [...new Set(hosts)];
+}
+
+/** Whether a name of a server stands for hosts that no listener can have. */
+export function isPattern(name: string): boolean {
+  return name.startsWith("~") || name.endsWith("*");
 }
 
 export function tlsOf(reading: Reading, { block, directive }: Server): Json {
