@@ -6,7 +6,7 @@ import { until } from "../../../test/helpers/until.ts";
 import { LogOutput } from "../../base/log.ts";
 import { parseLogFilter } from "../../base/log-filter.ts";
 import type { Gateway } from "../../kube/objects.ts";
-import { OWNING_CLASS, SHARED_BY } from "../base/manifest.ts";
+import { type Manifest, OWNING_CLASS, SHARED_BY } from "../base/manifest.ts";
 import { controllerSettings } from "../base/settings.ts";
 import type { Parameters } from "../crd/parameters.ts";
 import { ownFleet } from "../translate/model/fleets.ts";
@@ -322,6 +322,24 @@ test("shared proxies have no owner, are not mistaken for a Gateway's, and are de
   const ofClass = () => reports.find((each) => each?.startsWith("GatewayClass/tracegate: "));
   await until(ofClass, "another report");
   assert.match(ofClass() ?? "", / does not belong to the GatewayClass/);
+});
+
+test("shared proxies that move to another namespace serve there before the old ones are deleted", async (t) => {
+  const { server, deployer } = await start(t);
+  const before = deployment([], [80], "shared");
+  deployer.update([before]);
+  await until(() => server.get("Deployment", "apps/tracegate"), "the Deployment");
+  await quiet(server);
+  const moved = (object: Manifest): Manifest => ({ ...object, metadata: { ...object.metadata, namespace: "edge" } });
+  const { secret } = before;
+  deployer.update([{ ...before, objects: before.objects.map(moved), ...(secret && { secret: moved(secret) }) }]);
+  const live = await until(() => server.get("Deployment", "edge/tracegate"), "the other Deployment");
+  await quiet(server);
+  for (const kind of ["Deployment", "Service", "ConfigMap"] as const)
+    assert.ok(server.get(kind, "apps/tracegate") !== undefined, kind);
+  server.set({ ...live, status: { observedGeneration: 1_000, replicas: 1, availableReplicas: 1 } } as typeof live);
+  for (const kind of ["Deployment", "Service", "ConfigMap"] as const)
+    await until(() => server.get(kind, "apps/tracegate") === undefined, `the end of the ${kind}`);
 });
 
 test("shared proxies whose class was deleted while no controller ran are deleted", async (t) => {
