@@ -64,6 +64,9 @@ test("what is assumed about an address applies to those of a name that the gatew
     const assumed = { endpoints: { "10.0.0.1:80": "unhealthy" } } as const;
     const { outcomes } = await rehearsal.outcomes(facts, rehearsal.bindFor(facts.url), assumed);
     assert.deepEqual([...new Set(outcomes.map(({ record }) => record?.endpoint))], ["10.0.0.2:80"]);
+    rehearsal.notices = { evictions: [], healths: [], names: [] };
+    const later = await rehearsal.outcomes(facts, rehearsal.bindFor(facts.url), {});
+    assert.deepEqual([...new Set(later.outcomes.map(({ record }) => record?.endpoint))], ["app.test:80"]);
   } finally {
     rehearsal.close();
   }

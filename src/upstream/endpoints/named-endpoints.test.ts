@@ -93,6 +93,9 @@ test("the name as a whole stays while a call waits for it", () => {
   followed[0]?.find(at("10.0.0.1"));
   assert.equal(shown(names.ranks), "10.0.0.1:80 1");
   assert.equal(endpoints.stats().length, 2);
+  followed[0]?.find([]);
+  assert.equal(names.ranks[0]?.[0], whole);
+  followed[0]?.find(at("10.0.0.1"));
   whole?.end(true, 0);
   followed[0]?.find(at("10.0.0.1"));
   assert.equal(endpoints.stats().length, 1);
