@@ -356,6 +356,8 @@ test("Gateways of two namespaces share proxies: one state, no foreign hosts, and
     await stranger.end(),
     /team-a\/web may not read .* of GatewayClass\/shared; its proxies run as infra\/shared/,
   );
+  using namesake = new XdsPeer({ address, ...account("namesake", "team-a:shared") }, node);
+  assert.match(await namesake.end(), /team-a\/shared may not read /);
   using proxy = new XdsPeer({ address, ...account("proxy", "infra:shared") }, node);
   proxy.answer(await proxy.batch());
   const condition = (namespace: string, type: string) =>

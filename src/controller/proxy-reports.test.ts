@@ -92,7 +92,9 @@ test("shared proxies serve the Gateways that all connected ones have acknowledge
   collector.update(shared("2"), true);
   assert.deepEqual(serving(), both);
   collector.update(shared("2"), true, one);
+  collector.update(shared("3"), true, [...both]);
   assert.deepEqual(serving(), one);
+  collector.update(shared("3"), false);
   collector.update(shared("2"), false, one);
   assert.deepEqual(serving(), both);
   collector.update(shared("1"), false);

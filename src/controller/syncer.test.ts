@@ -171,6 +171,17 @@ test("Gateways that share proxies have one state; a defect in one keeps its last
   syncer.delete(kind, "apps/shared");
   await until(() => published.some((each) => each.gateway === "apps/web"), "a state of its own");
   assert.deepEqual(published.at(-1), { gateway: "GatewayClass/tracegate", state: undefined });
+  syncer.delete("Gateway", "apps/api");
+  await until(() => published.at(-1)?.gateway === "apps/api", "the end of one");
+  const before = published.length;
+  syncer.set({ ...member("api", 8080), spec: null } as unknown as Gateway);
+  syncer.set(member("web", 9001));
+  await until(() => published.length > before, "the change of the other");
+  assert.deepEqual(
+    published.slice(before).map((each) => each.gateway),
+    ["apps/web"],
+    "a new Gateway has no last state",
+  );
 });
 
 test("while routes keep changing there are few runs, the last change is not lost, endpoints do not wait, and after a calm the next change takes effect at once", (t) => {

@@ -124,6 +124,18 @@ test("a list of networks decides nothing about samples without an address", asyn
   );
 });
 
+test("the list of a port refuses before anything of the request is read, TLS included", async () => {
+  const before = withRoutes({ name: "api", backends: [API] });
+  const after = { ...before, frontendPolicies: { ipAccess: { deny: ["192.0.2.0/24"] } } };
+  const other = { address: "203.0.113.1", port: 40_000 };
+  const result = await impact(before, after, {}, { source: other }, { source: undefined }, { scheme: "https" });
+  assert.deepEqual(summary(result), [
+    ["refused", 10, 1],
+    ["maybeRefused", 10, 1],
+    ["changedOnTheWay", 10, 1],
+  ]);
+});
+
 test("another list of networks may decide otherwise about samples without an address", async () => {
   const withList = (...deny: readonly string[]) =>
     withRoutes({ name: "api", policies: { ipAccess: { deny } }, backends: [API] });

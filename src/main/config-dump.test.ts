@@ -4,7 +4,7 @@ import { loadConfig } from "../config/load.ts";
 import { packIr, unpackIr } from "../ir/packed-ir.ts";
 import { connectionOf } from "../upstream/destinations/destinations.ts";
 import { ServiceIndex } from "../upstream/discovery/discovery.ts";
-import { type EndpointStats, endpointKey } from "../upstream/endpoints/endpoints.ts";
+import { type EndpointStats, endpointKey, namedKey } from "../upstream/endpoints/endpoints.ts";
 import { dumpIr, dumpSettings, type Live } from "./config-dump.ts";
 
 const NOTHING_LIVE: Live = { ports: {}, endpoints: new Map(), calls: new Map(), locality: {}, hidden: new Set() };
@@ -118,21 +118,25 @@ test("secrets of frontend policies are redacted, their durations are text", () =
 
 /** The endpoints of the dump of a static backend whose endpoint has these statistics, and which had 7 calls. */
 function endpointsWith(evictedMs: number | null) {
-  const address = { type: "static", host: "127.0.0.1", port: 9000 } as const;
+  const { stats, config, calls } = shopStats("127.0.0.1");
+  const dump = dumpOf(config, { endpoints: new Map([[stats.key, { ...stats, evictedMs }]]), calls });
+  return dump.backends[0].endpoints[0];
+}
+
+function shopStats(host: string) {
+  const address = { type: "static", host, port: 9000 } as const;
   const key = endpointKey({ ...address, ...connectionOf({}, new ServiceIndex([], [])) }, 1);
   const pool = { active: 0, idle: 0, connecting: 0, waiting: 0, overflows: 0 };
   const calls = { health: 0.5, latency: 0.25, pending: 1, total: 99, consecutiveFailures: 2, timesEjected: 1 };
   const limits = { connections: 10_000, waiting: 4096, requests: null };
-  const own = { key, target: "127.0.0.1:9000", evictedMs, overflows: 0, check: null };
+  const own = { key, target: `${host}:9000`, evictedMs: null, overflows: 0, check: null };
   const stats: EndpointStats = { ...own, ...calls, pool, limits };
   const config = {
     ...withRoute({ backends: [{ backend: "/shop" }] }),
-    backends: [{ name: "shop", host: "127.0.0.1:9000" }],
+    backends: [{ name: "shop", host: `${host}:9000` }],
   };
-  const { ir } = load(config);
-  const [backend] = ir.backends;
-  const dump = dumpOf(config, { endpoints: new Map([[key, stats]]), calls: new Map([[backend?.key ?? "", 7]]) });
-  return dump.backends[0].endpoints[0];
+  const [backend] = load(config).ir.backends;
+  return { stats, config, calls: new Map([[backend?.key ?? "", 7]]) };
 }
 
 test("an endpoint shows its statistics, but the calls of this backend alone", () => {
@@ -143,6 +147,20 @@ test("an endpoint shows its statistics, but the calls of this backend alone", ()
     [0.5, 0.25, 7, 2, null],
   );
   assert.deepEqual(rejected, {});
+});
+
+test("the addresses of a name show the calls of each, not those of the backend", () => {
+  const { stats, config, calls } = shopStats("app.test");
+  const at = (address: string, total: number): EndpointStats => {
+    const of = namedKey({ host: "app.test", port: 9000 }, 1);
+    const where = { at: [address], rank: 0, share: 1 };
+    const resolved = { of, host: "app.test", target: "app.test:9000", address: where, weight: 0.5, omitted: 0 };
+    return { ...stats, key: `${of} ${address}`, target: `${address}:9000`, total, resolved };
+  };
+  const endpoints = [at("10.0.0.1", 3), at("10.0.0.2", 4)];
+  const dump = dumpOf(config, { endpoints: new Map(endpoints.map((each) => [each.key, each])), calls });
+  const { active } = dump.backends[0].endpoints[0];
+  assert.deepEqual([active["10.0.0.1:9000"].info.totalRequests, active["10.0.0.2:9000"].info.totalRequests], [3, 4]);
 });
 
 test("an evicted endpoint is rejected, with the rest of its eviction in seconds", () => {

@@ -116,15 +116,15 @@ export class EndpointsDump {
   #addresses(workload: Workload, service: Service): SeenAt[] {
     const { uid, capacity, workloadIps, hostname, address } = workload;
     if (address !== undefined) return seenAt(address, capacity, this.#byWorkload(uid));
-    const hosts = workloadIps.length > 0 ? workloadIps : [hostname ?? ""];
     const ports = new Set(Object.values({ ...service.ports, ...workload.services[serviceKey(service)] }));
     const known = this.#byWorkload(uid);
     if (workloadIps.length === 0 && hostname !== undefined)
-      return Array.from(ports, (port) => {
-        const target = `${hostname}:${port}`;
-        const own = known.filter((stats) => (stats.resolved?.target ?? stats.target) === target);
-        return seenAt({ host: hostname, port }, capacity, own);
-      }).flat();
+      return [...ports].flatMap((port) => {
+        const address = { host: hostname, port };
+        const own = known.filter((stats) => (stats.resolved?.target ?? stats.target) === targetName(address));
+        return seenAt(address, capacity, own);
+      });
+    const hosts = workloadIps.length > 0 ? workloadIps : [""];
     return hosts.map((host) => {
       const addresses = Array.from(ports, (port) => ({ host, port }));
       const targets = new Set(addresses.map(targetName));

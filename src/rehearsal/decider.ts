@@ -229,6 +229,10 @@ export class Decider {
   /** A promise only if a policy waits. Rejects if one does not decide in time. */
   #decide(head: SampledHead, bind: CompiledBind): Decision | Promise<Decision> {
     const { sample } = head;
+    const addresses = addressesOf(sample.source ?? SOME_CLIENT, bind);
+    // Before the handshake, as in the gateway.
+    const byAddress = addressRefusal(addresses.remoteAddress, undefined, { bind, services: this.#services });
+    if (byAddress !== undefined) return refusedBy(byAddress.code, byAddress.origin);
     const isTls = bind.protocol === "tls";
     if (isTls !== (sample.scheme === "https")) return closed("InvalidRequest");
     const { serverName = "" } = sample;
@@ -236,10 +240,8 @@ export class Decider {
     if (isTls && listener?.terminator === undefined) return closed("NotFound");
     const tls = listener && this.#shakeHands(serverName, sample.version, listener);
     if (tls === NO_CERTIFICATE) return closed("Authorization");
-    const client = new DecidingClient(addressesOf(sample.source ?? SOME_CLIENT, bind), tls);
+    const client = new DecidingClient(addresses, tls);
     const { network, networkAuthorizer } = bind;
-    const byAddress = addressRefusal(client.remoteAddress, undefined, { bind, services: this.#services });
-    if (byAddress !== undefined) return refusedBy(byAddress.code, byAddress.origin);
     if (network === undefined && networkAuthorizer === undefined) return this.#request(head, client, bind);
     const variables = connectionVariables(client, serverName, this.#services);
     const denial = network?.decide(variables);

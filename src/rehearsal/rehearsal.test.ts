@@ -6,6 +6,7 @@ import { irOf } from "../../test/helpers/supervisor.ts";
 import { appRoot } from "../base/app-root.ts";
 import { loadConfig } from "../config/load.ts";
 import { rehearse } from "../main/explain.ts";
+import { namedKey } from "../upstream/endpoints/endpoints.ts";
 import { requestOf } from "./curl.ts";
 import { factsOfRequest } from "./facts.ts";
 import { Rehearsal } from "./rehearsal.ts";
@@ -47,6 +48,25 @@ test("a rehearsal opens no socket and no file, and looks up no name: mirrors, se
       }
     };
     assert.deepEqual(await opened(run), []);
+  } finally {
+    rehearsal.close();
+  }
+});
+
+test("what is assumed about an address applies to those of a name that the gateway has found", async () => {
+  const routes = [{ name: "all", backends: [{ host: "app.test:80" }] }];
+  const rehearsal = new Rehearsal(irOf({ binds: [{ port: 80, listeners: [{ routes }] }] }), SETTINGS);
+  try {
+    const addresses = ["10.0.0.1", "10.0.0.2"].map((each) => ({ at: [each], rank: 0, share: 1 }));
+    const names = [{ key: namedKey({ host: "app.test", port: 80 }, 1), addresses }];
+    rehearsal.notices = { evictions: [], healths: [], names };
+    const facts = factsOfRequest(requestOf(["http://a/"]));
+    const assumed = { endpoints: { "10.0.0.1:80": "unhealthy" } } as const;
+    const { outcomes } = await rehearsal.outcomes(facts, rehearsal.bindFor(facts.url), assumed);
+    assert.deepEqual([...new Set(outcomes.map(({ record }) => record?.endpoint))], ["10.0.0.2:80"]);
+    rehearsal.notices = { evictions: [], healths: [], names: [] };
+    const later = await rehearsal.outcomes(facts, rehearsal.bindFor(facts.url), {});
+    assert.deepEqual([...new Set(later.outcomes.map(({ record }) => record?.endpoint))], ["app.test:80"]);
   } finally {
     rehearsal.close();
   }

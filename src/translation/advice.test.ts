@@ -111,6 +111,10 @@ test("check warns about logins whose paths other routes get, pages after a logou
   assert.deepEqual(warned([open], { policies: { oidc } }), [
     ["protected-logout-page", `${page} this policy protects by a login`],
   ]);
+  // What the listener requires, every route requires.
+  assert.deepEqual(warned([{ protected: "/app" }, open], { policies: { oidc } }), [
+    ["protected-logout-page", `${page} this policy protects by a login`],
+  ]);
   const group = [{ name: "g", routes: [at("/", { oidc: { ...oidc, logout: undefined } })] }];
   const delegating = { ...at("/", {}), backends: [{ routeGroup: "g" }] };
   assert.deepEqual(warned([{ protected: "/app" }, delegating], {}, { logout: undefined }, group), []);

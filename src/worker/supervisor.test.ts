@@ -448,6 +448,8 @@ test("one worker probes for all; when it dies, another takes over with the known
   well = true;
   await agree(true);
   assert.equal(probes.size, 2);
+  const results = await supervisor.probe([...(await supervisor.endpoints()).keys(), "unknown"]);
+  assert.equal(results.length, 1, "both workers know the endpoint, and one of them probes it");
 });
 
 test("a TLS session is resumed by whichever worker gets the connection", { skip: noOpenssl }, async () => {

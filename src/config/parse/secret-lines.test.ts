@@ -11,6 +11,8 @@ const TEXTS: Readonly<Record<string, string>> = {
   "all lines of a value": "policies:\n  apiKey:\n    keys:\n    - value: hunter2\n\n      also: hunter2\n  cors: shown",
   "the policy apiKey":
     "apiKey:\n  shwn: hunter2\n  - hunter2\n  mode: shown\n  location: # shown\n    header: { name: x-api-key } # shown\n    token: hunter2\n  keys:\n  - key: hunter2\n    mode: hunter2\n  ky:\n    mode: hunter2",
+  "fields of another secret that are named like those of apiKey": "token:\n  mode: hunter2\nname: shown",
+  "text over lines that reads like fields of apiKey": 'apiKey: "x\n  mode: hunter2"\nname: shown',
   "a list as deep as its field": "keys:\n- hunter2\n- hunter2\nname: shown",
   "a block of text": "tls:\n  key: |\n    hunter2\n    token: hunter2\n  name: shown",
   "a comment in a value": "key:\n# shown\n  hunter2\nname: shown",

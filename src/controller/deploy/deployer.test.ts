@@ -6,7 +6,7 @@ import { until } from "../../../test/helpers/until.ts";
 import { LogOutput } from "../../base/log.ts";
 import { parseLogFilter } from "../../base/log-filter.ts";
 import type { Gateway } from "../../kube/objects.ts";
-import { OWNING_CLASS } from "../base/manifest.ts";
+import { type Manifest, OWNING_CLASS, SHARED_BY } from "../base/manifest.ts";
 import { controllerSettings } from "../base/settings.ts";
 import type { Parameters } from "../crd/parameters.ts";
 import { ownFleet } from "../translate/model/fleets.ts";
@@ -227,6 +227,17 @@ test("objects of another tracegate are left alone, unless their Gateway moves he
   await until(() => portOf(server) === 80, "the Service is taken over");
 });
 
+test("what belongs to something else than a Gateway is not taken over, whatever its annotations say", async (t) => {
+  const { server, deployer, reports } = await start(t);
+  const metadata = gatewayObjects(inputOf(GATEWAY))[0]?.metadata;
+  assert.ok(metadata !== undefined);
+  const ownerReferences = [{ apiVersion: "apps/v1", kind: "Other", name: "web", uid: "theirs", controller: true }];
+  server.set({ apiVersion: "v1", kind: "Service", metadata: { ...metadata, ownerReferences }, ...{ spec: {} } });
+  deployer.update([deployment()]);
+  await until(() => reports[0], "a report");
+  assert.match(reports[0] ?? "", /^Service apps\/web: exists already/);
+});
+
 test("rejections by the API server are reported at once, temporary failures are not; both are retried", async (t) => {
   const { server, deployer, reports } = await start(t);
   let [status, refusals] = [500, 1];
@@ -301,14 +312,43 @@ test("shared proxies have no owner, are not mistaken for a Gateway's, and are de
     ["Secret", "apps/tracegate-session"],
   ] as const)
     await until(() => server.get(kind, key) === undefined, `the end of ${kind} ${key}`);
-  // The reverse: what a Gateway owns is not taken for the class.
-  deployer.update([deployment([], [81], gateway)]);
+  // The reverse: what a Gateway owns is not taken for the class, although it may have any annotations.
+  const annotations = { [SHARED_BY]: "tracegate" };
+  const owning = deployment([], [81], { ...gateway, spec: { ...gateway.spec, infrastructure: { annotations } } });
+  deployer.update([owning]);
   await until(() => server.get("Deployment", "apps/tracegate"), "the Deployment of the Gateway");
   await quiet(server);
-  deployer.update([deployment([], [81], gateway), deployment([], [80], "shared")]);
+  deployer.update([owning, deployment([], [80], "shared")]);
   const ofClass = () => reports.find((each) => each?.startsWith("GatewayClass/tracegate: "));
   await until(ofClass, "another report");
   assert.match(ofClass() ?? "", / does not belong to the GatewayClass/);
+});
+
+test("shared proxies that move to another namespace serve there before the old ones are deleted", async (t) => {
+  const { server, deployer } = await start(t);
+  const before = deployment([], [80], "shared");
+  deployer.update([before]);
+  await until(() => server.get("Deployment", "apps/tracegate"), "the Deployment");
+  await quiet(server);
+  const moved = (object: Manifest): Manifest => ({ ...object, metadata: { ...object.metadata, namespace: "edge" } });
+  const { secret } = before;
+  deployer.update([{ ...before, objects: before.objects.map(moved), ...(secret && { secret: moved(secret) }) }]);
+  const live = await until(() => server.get("Deployment", "edge/tracegate"), "the other Deployment");
+  await quiet(server);
+  for (const kind of ["Deployment", "Service", "ConfigMap"] as const)
+    assert.ok(server.get(kind, "apps/tracegate") !== undefined, kind);
+  server.set({ ...live, status: { observedGeneration: 1_000, replicas: 1, availableReplicas: 1 } } as typeof live);
+  for (const kind of ["Deployment", "Service", "ConfigMap"] as const)
+    await until(() => server.get(kind, "apps/tracegate") === undefined, `the end of the ${kind}`);
+});
+
+test("shared proxies whose class was deleted while no controller ran are deleted", async (t) => {
+  const { server, deployer } = await start(t);
+  const metadata = gatewayObjects(inputOf("shared"))[0]?.metadata;
+  assert.ok(metadata !== undefined);
+  server.set({ apiVersion: "v1", kind: "Service", metadata, ...{ spec: {} } });
+  deployer.update([]);
+  await until(() => server.get("Service", "apps/tracegate") === undefined, "the end of the Service");
 });
 
 test("new pods reach as many Gateways at once as the settings say; Services do not wait", async (t) => {

@@ -270,10 +270,12 @@ export class Deployer {
     const owned = [...this.#owned].filter(([, { fleet }]) => fleet === key);
     const workload = owned.find(([id, { kind }]) => wanted.has(id) && isWorkload(kind))?.[1];
     const replaced = [...wanted].some((id) => isWorkload(refOf(id).kind)) && workload?.available !== true;
+    const namespaces = new Set([...wanted].map((id) => refOf(id).namespace));
     for (const [id, object] of owned) {
-      // Old pods serve until new ones do.
-      if (wanted.has(id) || (replaced && isWorkload(object.kind))) continue;
       const { metadata } = object;
+      // Old pods serve until new ones do; those of another namespace with all that they have, such as their Service.
+      if (wanted.has(id) || (replaced && (isWorkload(object.kind) || !namespaces.has(metadata.namespace ?? ""))))
+        continue;
       const body = { preconditions: { uid: metadata.uid }, propagationPolicy: "Background" };
       try {
         await this.#options.client.request("DELETE", pathOf(object), { body, signal });

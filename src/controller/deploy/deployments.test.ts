@@ -5,7 +5,7 @@ import { controllerSettings } from "../base/settings.ts";
 import { gatewayProgramming } from "../status/gateway-programmed.ts";
 import { desiredStatuses } from "../status/statuses.ts";
 import { cluster } from "../translate/fixtures/cluster.ts";
-import { fleetsOf } from "../translate/model/fleets.ts";
+import { accountOf, fleetsOf } from "../translate/model/fleets.ts";
 import { deploymentsQuery } from "./deployments.ts";
 
 const PARAMETERS = { group: "tracegate.dev", kind: "TracegateParameters", name: "shared", namespace: "edge" };
@@ -105,12 +105,20 @@ test("nothing moves while the class or its parameters are missing, or while othe
   gatewayClass(CLASS);
   shared(true);
   for (const namespace of ["a", "b"]) graph.delete("Pod", `${namespace}/web-1`);
-  const written = () => graph.query(desiredStatuses, "").flatMap(({ kind, key }) => (kind === "Gateway" ? key : []));
+  graph.set({
+    apiVersion: "",
+    kind: "ListenerSet",
+    metadata: { namespace: "a", name: "more" },
+    spec: { parentRef: { name: "web" }, listeners: [] },
+  });
+  const written = () =>
+    graph.query(desiredStatuses, "").flatMap(({ kind, key }) => (kind === "GatewayClass" ? [] : `${kind} ${key}`));
+  const all = ["Gateway a/web", "Gateway b/web", "ListenerSet a/more"];
   const kept = ["keep a/web", "keep b/web", "keep GatewayClass/tracegate"];
   parameters({ mergeGateways: { namespaces: { from: "All" } }, rawConfig: { unknown: 1 } });
   assert.deepEqual(actions(), ["remove a/web", "remove b/web", "keep GatewayClass/tracegate"]);
   assert.deepEqual(fleets("a"), ["GatewayClass/tracegate"], "changes of routes still arrive");
-  assert.deepEqual(written(), ["a/web", "b/web"]);
+  assert.deepEqual(written(), all);
   graph.delete("TracegateParameters", "edge/shared");
   for (const namespace of ["a", "b"]) own(namespace);
   assert.deepEqual(actions(), kept);
@@ -118,8 +126,17 @@ test("nothing moves while the class or its parameters are missing, or while othe
   parameters({ mergeGateways: { namespaces: "All" } });
   assert.deepEqual(written(), []);
   parameters({});
-  assert.deepEqual(written(), ["a/web", "b/web"]);
+  assert.deepEqual(written(), all);
   graph.delete("TracegateParameters", "edge/shared");
   graph.delete("GatewayClass", "tracegate");
   assert.deepEqual(actions(), kept);
+  gatewayClass(CLASS);
+  graph.delete("Pod", "edge/tracegate-1");
+  assert.deepEqual(written(), all, "no proxies are shared");
+});
+
+test("the parameters of another controller's class merge nothing", () => {
+  const { graph, gatewayClass } = merging();
+  gatewayClass({ ...CLASS, controllerName: "example.com/other" });
+  assert.equal(accountOf(graph, "GatewayClass/tracegate"), undefined);
 });

@@ -33,6 +33,10 @@ test("a key has a count for each of its values; requests for which it fails shar
   assert.equal(begin(), undefined);
   first.end();
   assert.ok(begin("x-user", "a"));
+  // Of long values, the beginning counts.
+  const long = "l".repeat(1024);
+  assert.ok(begin("x-user", `${long}1`));
+  assert.equal(begin("x-user", `${long}2`), undefined);
 });
 
 test("a request that one limit rejects counts in none; the trace has the tightest limit of the others", () => {

@@ -1,7 +1,7 @@
 import type { GatewayError } from "../../base/errors.ts";
 
 /**
- * The request has no credential, and the policy requires one. `error` is made only for a request that ends: with its stack, it takes 7 µs,
+ * The request has no credential, or a session that has ended, and the policy requires one. `error` is made only for a request that ends: with its stack, it takes 7 µs,
  * twice as long as all else that a policy does for a valid key.
  */
 export class MissingCredential {

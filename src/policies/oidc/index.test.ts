@@ -3,6 +3,7 @@ import { test } from "node:test";
 import { ms } from "../../base/durations.ts";
 import type { GatewayError } from "../../base/errors.ts";
 import { getHeader, type HttpRequest, type LocalReply } from "../../http/message/message.ts";
+import { SharedSessions } from "../shared-sessions/shared-sessions.ts";
 import { contextOf, creatorOf, DEPS, RecordedTrace, replyOf } from "../testing/context.ts";
 import { parseCookieKey } from "./cookie-key.ts";
 import { LoginFlow } from "./flow.ts";
@@ -106,6 +107,28 @@ test("an explanation does not claim that nobody logged out, and knows that token
   const reply = replyOf(policy, contextOf({ headers: ["cookie", cookie] }, { trace }));
   assert.equal(reply.status, 302);
   assert.deepEqual(trace.events.at(-1), { kind: "oidc", details: { action: "login", session: "lapsed" } });
+});
+
+test("while one request refreshes the tokens, others pass with those that are still valid", (t) => {
+  t.mock.timers.enable({ apis: ["Date"], now: Date.now() });
+  const { sessions } = new LoginFlow(CONFIG, KEY, DEPS.fetch);
+  const tokens = { id: { token: "id", claims: CLAIMS }, access: "access", refresh: "r", expiresIn: 600 };
+  const headers = ["cookie", cookieHeader(sessions.issue(sessions.begin(tokens), new Map()))];
+  t.mock.timers.tick(599_000);
+  const unanswered = () => new Promise<never>(() => {});
+  const deps = { ...DEPS, oidcCookieKey: KEY, oidcSessions: new SharedSessions(), fetch: unanswered };
+  const policy = create(CONFIG, deps);
+  assert.ok(policy.onRequest?.(contextOf({ headers: [...headers] })) instanceof Promise);
+  assert.equal(policy.onRequest?.(contextOf({ headers: [...headers] })), undefined);
+});
+
+test("without the documents of the provider, its callbacks and logouts get 503", () => {
+  const policy = policyOf({ incomplete: true, logout: { path: "/logout", backChannelPath: "/logout/provider" } });
+  for (const request of [
+    { path: "/login/done", search: "?state=x&code=y" },
+    { method: "POST", path: "/logout/provider", search: "" },
+  ])
+    assert.throws(() => policy.onRequest?.(contextOf(request)), { code: "TG_DOCUMENT_MISSING", status: 503 });
 });
 
 test("a session ends with the id token", () => {

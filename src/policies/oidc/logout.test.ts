@@ -4,6 +4,7 @@ import { exportJWK, generateKeyPair, SignJWT } from "jose";
 import { seconds } from "../../base/dates.ts";
 import { GatewayError } from "../../base/errors.ts";
 import type { HttpRequest } from "../../http/message/message.ts";
+import { Metrics } from "../../telemetry/metrics.ts";
 import type { Renewal } from "../shared-sessions/shared-sessions.ts";
 import { SharedSessions } from "../shared-sessions/shared-sessions.ts";
 import { contextOf, creatorOf, DEPS, RecordedTrace } from "../testing/context.ts";
@@ -52,7 +53,13 @@ function tokenOf({ claims, header, key = keys.privateKey }: Changes = {}): Promi
 class Site {
   readonly shared = new SharedSessions();
   readonly flow = new LoginFlow(CONFIG, KEY, DEPS.fetch);
-  readonly #policy = creatorOf(oidc)(CONFIG, { ...DEPS, oidcCookieKey: KEY, oidcSessions: this.shared });
+  readonly metrics = new Metrics();
+  readonly #policy = creatorOf(oidc)(CONFIG, {
+    ...DEPS,
+    oidcCookieKey: KEY,
+    oidcSessions: this.shared,
+    oidcCounters: this.metrics,
+  });
 
   /** The Cookie value of a login. */
   logIn(sub: string, sid?: string, more: { refresh?: string; expiresIn?: number } = {}): string {
@@ -236,6 +243,21 @@ test("a form of another site cannot log a user out, and the trace says so", asyn
     },
   ]);
   assert.deepEqual(await site.alive({ cookie }), ["cookie"]);
+});
+
+test("logouts of users are counted, with and without a session", async () => {
+  const site = new Site();
+  const own = ["sec-fetch-site", "same-origin"];
+  for (const headers of [[...own, "cookie", site.logIn("jo")], own])
+    await site.send({ path: "/logout", search: "", headers });
+  const counted = site.metrics.snapshot().oidc_logouts_total ?? [];
+  assert.deepEqual(
+    counted.map(({ labels, value }) => [...labels, value]),
+    [
+      [CONFIG.issuer, "user", "ended", 1],
+      [CONFIG.issuer, "user", "missing", 1],
+    ],
+  );
 });
 
 test("a logout that comes during a refresh ends the session, whatever becomes of the refresh", async (t) => {

@@ -4,6 +4,7 @@ import { exportJWK, generateKeyPair, SignJWT } from "jose";
 import { GatewayError } from "../../base/errors.ts";
 import { getHeader, type LocalReply } from "../../http/message/message.ts";
 import type { CompiledPolicy } from "../compile.ts";
+import type { PolicyDeps } from "../contract/deps.ts";
 import type { PolicyContext } from "../contract/types.ts";
 import { LoginFlow } from "../oidc/flow.ts";
 import type { Oidc } from "../oidc/schema.ts";
@@ -241,6 +242,15 @@ test("several levels must all be satisfied, and one credential may satisfy more 
   assert.equal(await client(each, of("authorization", `Bearer ${token}`, "x-api-key", "right")), "jwt apiKey");
   const levels = [[{ any: [{ apiKey }] }], [{ any: [{ basicAuth }] }]] as unknown as [Satisfy, Satisfy];
   assert.deepEqual(satisfy.merge(...levels), levels.flat());
+});
+
+test("a rehearsal chooses the credential of each alternative by itself", async () => {
+  const any = schema.parse({ any: [{ basicAuth }, { apiKey }] }).any;
+  const rehearsed = (deps: PolicyDeps, kind: string): PolicyDeps => ({
+    ...deps,
+    assumedCredential: () => (kind === "apiKey" ? { team: "b" } : undefined),
+  });
+  assert.equal(await client(create([{ any }] as Satisfy, { ...DEPS, rehearsed }), of()), "apiKey");
 });
 
 test("an error that is not about a credential ends the request", async () => {

@@ -1,4 +1,4 @@
-/** The second stage of a connection: TLS, terminated or passed through, by the server name. */
+/** The third stage of a connection: TLS, terminated or passed through, by the server name. */
 import type { PendingChallenges } from "../../acme/challenges.ts";
 import { ConnectionStage } from "../../net/connection-stage.ts";
 import type { Transport, TransportHandler } from "../../net/transport.ts";
@@ -12,7 +12,7 @@ import { addressRefusal } from "./ip-access.ts";
 /** Milliseconds for ClientHello and handshake together; default of `frontendPolicies.tls.handshakeTimeout`. */
 const HANDSHAKE_TIMEOUT_MS = 15_000;
 
-/** Second stage: TLS, which selects the listener. TCP has one listener; plaintext HTTP selects one for each request. */
+/** Third stage: TLS, which selects the listener. TCP has one listener; plaintext HTTP selects one for each request. */
 export function selectTlsListener(arrival: Arrival, ingress: Ingress, next: Next): TransportHandler {
   const { protocol, listeners, frontend } = ingress.bind;
   // A port of tunnels speaks CONNECT in plaintext; TLS is inside the tunnels.

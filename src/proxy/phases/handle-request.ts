@@ -194,7 +194,7 @@ function asGatewayError(error: unknown, log: Services["log"]): GatewayError {
 
 // ── the first phase ──
 
-/** A request that no route explains: the log says why it has a response. */
+/** No route answers this request, so the log says why it has a response. */
 async function validated(
   answer: Promise<undefined | LocalReply>,
   { downstream, request, services }: Pick<Exchange, "downstream" | "request" | "services">,

@@ -30,6 +30,9 @@ test("what is known about the process, in Kubernetes too", () => {
     "k8s.node.name": "n1",
     "k8s.pod.ip": "10.0.0.1",
   });
+  // As for the configuration that such a proxy asks for.
+  const shared = resourceAttributes({}, { ...env, GATEWAY_CLASS: "shared" }, {}, "", STANDARD_ENVIRONMENT);
+  assert.equal(shared["service.name"], "shared");
 });
 
 test("precedence: configuration, OTEL_SERVICE_NAME, OTEL_RESOURCE_ATTRIBUTES, then what is known about the process", () => {

@@ -21,7 +21,7 @@ export function resourceAttributes(
   cel: CelEnvironment,
 ): Attributes {
   const attributes: Record<string, unknown> = {
-    "service.name": set(env.GATEWAY) ?? set(env.GATEWAY_CLASS) ?? "tracegate",
+    "service.name": set(env.GATEWAY_CLASS) ?? set(env.GATEWAY) ?? "tracegate",
     "service.namespace": set(env.NAMESPACE),
     "service.version": version,
     "service.instance.id": INSTANCE,

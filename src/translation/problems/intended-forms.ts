@@ -26,6 +26,8 @@ export interface IntendedForm {
   readonly text: string;
   /** The value may be a secret. */
   readonly secret: boolean;
+  /** Both are lists: only what is in the list is wrong. */
+  readonly ofItems: boolean;
 }
 
 interface Rule {
@@ -54,6 +56,15 @@ const RULES: readonly Rule[] = [
     in: /(?:^|\.)(?:r|tcpR)outes\[\]\.backends\[\]$/,
     form: (value) => (isAddress(value) ? { host: value } : undefined),
   },
+  { in: /\.endpoints$/, form: endpoints },
+  {
+    in: /(?:^|\.)backends\[\]\.host$/,
+    form: (value) => (Array.isArray(value) ? endpoints(value) : undefined),
+    field: "endpoints",
+  },
+  { in: /^config\.logging\.output$/, form: (value) => (typeof value === "string" ? { file: value } : undefined) },
+  { in: /\.policies\.timeout$/, form: (value) => (typeof value === "string" ? { requestTimeout: value } : undefined) },
+  { in: /\.ipAccess\.(?:allow|deny)$/, form: networks },
   { in: /HeaderModifier\.(?:add|set)$/, form: headerMap },
   { in: /\.satisfy$/, form: (value, policies) => (value === "any" ? alternatives(policies) : undefined) },
 ];
@@ -95,6 +106,18 @@ function isPath(value: unknown): value is string {
 
 function isAddress(value: unknown): value is string {
   return typeof value === "string" && /^(?:[\w.-]+|\[[\da-f:.]+\]):\d+$/i.test(value);
+}
+
+/** Of one address or several without their field. */
+function endpoints(value: unknown): readonly Fields[] | undefined {
+  const addresses: readonly unknown[] = [value].flat();
+  return addresses.length > 0 && addresses.every(isAddress) ? addresses.map((host) => ({ host })) : undefined;
+}
+
+/** Of one network, or of the file of them, without the list. */
+function networks(value: unknown): readonly unknown[] | undefined {
+  if (typeof value !== "string") return undefined;
+  return [/^[\da-f.:]+(?:\/\d+)?$/i.test(value) ? value : { file: value }];
 }
 
 /** Of a text, or of the fields `type` and `value` of the Gateway API. */
@@ -167,7 +190,8 @@ function shown(path: Path, form: unknown, owner: unknown, field: string | undefi
   const key = field ?? path.at(-1);
   const secret = isSecret(path) || (key === "value" && hasSecretName(owner));
   const text = typeof key === "string" ? textOf(key, form, secret) : `- ${flow(form, secret)}`;
-  return text !== undefined && text.length <= MAX_LENGTH ? { path, text, secret } : undefined;
+  const ofItems = field === undefined && Array.isArray(form) && Array.isArray(valueAt(owner, path.slice(-1)));
+  return text !== undefined && text.length <= MAX_LENGTH ? { path, text, secret, ofItems } : undefined;
 }
 
 /** `key: form`; undefined = it is too long. */

@@ -373,7 +373,7 @@ export const LINTS = {
   "excluded-proxy": lint({
     title: "Trusted proxies may not connect",
     meaning:
-      "ipAccess of frontendPolicies checks the peer of a connection. If that is a proxy, it closes the connections of all clients behind it.",
+      "ipAccess of frontendPolicies checks the peer of a connection. If that is a proxy and may not connect, none of the clients behind it get through.",
     remedy: {
       file: "let the proxies pass, and limit their clients by ipAccess of a listener or route",
       objects: { instead: "lists and trusted proxies may be in different policies, which are not compared" },

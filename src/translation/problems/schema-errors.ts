@@ -65,8 +65,8 @@ function formFor(root: unknown, issue: Issue, known: KnownFields): IntendedForm 
   return intendedForm(root, issue.path) ?? (wantsList ? intendedList(root, issue.path, known) : undefined);
 }
 
-function wrongForm(value: unknown, { text, secret }: IntendedForm): Problem {
-  const is = isObject(value) ? "has the wrong form" : `is ${kindOf(value, secret)}`;
+function wrongForm(value: unknown, { text, secret, ofItems }: IntendedForm): Problem {
+  const is = isObject(value) || ofItems ? "has the wrong form" : `is ${kindOf(value, secret)}`;
   return { message: is, remedy: `write ${text}` };
 }
 

@@ -2,7 +2,7 @@
 import type { Endpoint } from "../endpoints/endpoint.ts";
 import type { Held } from "../endpoints/endpoints.ts";
 
-/** An endpoint that gets no requests while a nearer one takes them, or none at all. */
+/** An endpoint that gets requests only while nearer ones take none, or never. */
 export interface PassedOver {
   /** `host:port`. */
   readonly name: string;
@@ -31,7 +31,7 @@ export interface Balancer {
   choose(key?: Uint8Array, failed?: ReadonlySet<Endpoint>, evicted?: Endpoint[]): Endpoint | undefined;
   /** Whether any endpoint besides `endpoint` and those in `failed` takes calls now. */
   hasOther(endpoint: Endpoint, failed?: ReadonlySet<Endpoint>): boolean;
-  /** For explanations: what is behind this endpoint, or gets no requests; without one, all. Absent: nothing is. */
+  /** For explanations: the endpoints behind `chosen`, or all if there is none, and those that get no requests. Absent: there are none. */
   passedOver?(chosen: Endpoint | undefined): readonly PassedOver[];
   /** The endpoint of this name (`host:port`) if it takes calls now: for requests that belong to one endpoint. */
   find(name: string): Endpoint | undefined;

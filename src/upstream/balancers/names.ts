@@ -7,8 +7,8 @@ import type { Balancer, PassedOver } from "./balancer.ts";
 export type MakeBalancer = (buckets: readonly (readonly Endpoint[])[]) => Balancer;
 
 /**
- * The balancer of endpoints of which some are addresses of names. It is made again for the first request after the addresses have changed:
- * nobody has to tell it, so it ends with the configurations that refer to it. A request costs a comparison for each name.
+ * The balancer of endpoints some of which are addresses of names. The first request after a change of the addresses rebuilds it. It
+ * subscribes to nothing, so it is garbage once no configuration refers to it. A request costs one comparison for each name.
  */
 export class NamesBalancer implements Balancer {
   /** Every one is released by the configuration. */

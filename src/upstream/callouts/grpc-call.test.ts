@@ -19,7 +19,7 @@ import { Endpoints } from "../endpoints/endpoints.ts";
 import { frame } from "../grpc/messages.ts";
 import { Pools } from "../pools/pools.ts";
 import { Resolver } from "../resolve/resolver.ts";
-import type { ConnectionSettings } from "../settings/pool-target.ts";
+import type { ConnectionSettings, HostAddress } from "../settings/pool-target.ts";
 import { type GrpcStream, grpcStream, grpcUnary } from "./grpc-call.ts";
 import { type CalloutRequest, callUpstream, NEEDS_BODY } from "./http-call.ts";
 
@@ -34,7 +34,7 @@ interface Options {
 }
 
 /** A service at a port of 127.0.0.1; its connections are closed at the end of its block. */
-function serviceAt(port: number, how: ConnectionSettings = {}) {
+function serviceAt(port: number, how: ConnectionSettings & Partial<HostAddress> = {}) {
   const sweeper = new Sweeper();
   const settings = { connectTimeout: 10_000, idleTimeout: 90_000, maxIdle: undefined, keepAliveDelay: 0 };
   const endpoints = new Endpoints(
@@ -153,6 +153,9 @@ test("a real server gets the message, the metadata and the deadline", async () =
   assert.deepEqual(seen, [["1, 2"], [Buffer.from([1, 2])], ["tracegate"], [], "named.example"]);
   assert.equal(await service.unary(""), "");
   assert.equal(seen.at(-1), `127.0.0.1:${server.port}`);
+  using named = serviceAt(server.port, { host: "echo.test", at: ["127.0.0.1"] });
+  await named.unary("");
+  assert.equal(seen.at(-1), `echo.test:${server.port}`, "the name, not its address");
   assert.equal(service.observed[0], `started 127.0.0.1:${server.port}`);
   assert.equal(service.observed[1], "ended 200 null");
 });

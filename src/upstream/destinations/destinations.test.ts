@@ -168,6 +168,8 @@ test("the addresses of names: endpoints in place of the name, in the order of th
     single?.endpoints.map(({ pool }) => [pool.name, pool.hostname]),
     ["10.0.1.1:443", "10.0.1.2:443", "[fd00::1]:443"].map((name) => [name, "a.test:443"]),
   );
+  const found = made.all.find({ type: "static", host: "a.test", port: 444 }, {}).balancer?.find("10.0.1.2:444");
+  assert.equal(found?.pool.hostname, "a.test:444", "a request of a session uses the name too");
   const tunnel = { backendTunnel: { proxy: { type: "static", host: "proxy.test", port: 8080 } } };
   for (const whole of [to({ mode: "first" }), to({}, tunnel)]) {
     whole?.choose();

@@ -51,7 +51,7 @@ interface ServiceDestination extends Destination {
 
 type ServiceTarget = Extract<Target, { type: "service" | "pool" }>;
 
-/** Of a name, and of a service whose workloads are in one bucket. */
+/** Of a name, and of a service all of whose workloads are equally near. */
 const BY_RANK: BucketOrder = {
   whyBehind: ({ resolved }) => (resolved?.address.rank ? `other addresses of ${resolved.host} come first` : ""),
   excluded: () => [],
@@ -220,9 +220,17 @@ export class Destinations {
   }
 
   #balancer({ target, settings, affinity, check }: Omit<ServiceDestination, "balancer" | "key">): Balancer {
-    const { loadBalancer } = this.#services.find(target.key)?.service ?? {};
-    const buckets = this.#buckets(target, settings, check);
-    const make = this.#maker(loadBalancer, affinity, this.#orderOf(target));
+    const { service, workloads } = this.#services.find(target.key) ?? { service: undefined, workloads: [] };
+    const near = localityBuckets(service ?? {}, workloads, this.#locality);
+    const version = settings.version ?? versionOf(service?.appProtocols?.[portOf(target)]);
+    const how = version === undefined ? settings : { ...settings, version };
+    const buckets = near.map((bucket) =>
+      bucket.flatMap((workload) =>
+        addressesOf(workload, target, service).map((address) => this.#holdAddress(address, workload, how, check)),
+      ),
+    );
+    const order = orderOf(service ?? {}, workloads, near, this.#locality);
+    const make = this.#maker(service?.loadBalancer, affinity, order);
     const fixed = buckets.map((bucket) => bucket.filter((each) => each instanceof Endpoint));
     return fixed.flat().length === buckets.flat().length ? make(fixed) : new NamesBalancer(buckets, make);
   }
@@ -237,41 +245,14 @@ export class Destinations {
     };
   }
 
-  #orderOf(target: ServiceTarget): BucketOrder {
-    const { service = {}, workloads } = this.#services.find(target.key) ?? { workloads: [] };
-    const own = this.#locality;
-    const nearest = localityBuckets(service, workloads, own)[0] ?? [];
-    if (nearest.length === workloads.length) return BY_RANK;
-    const owner = ({ key }: Endpoint): Workload | undefined => workloads.find(({ uid }) => isOwner(key, uid));
-    return {
-      whyBehind(endpoint) {
-        const why = BY_RANK.whyBehind(endpoint);
-        if (why !== "") return why;
-        const workload = owner(endpoint);
-        return workload === undefined ? "" : whyBehind(service, workload, own);
-      },
-      excluded() {
-        const used = new Set(localityBuckets(service, workloads, own).flat());
-        const others = workloads.filter((workload) => !used.has(workload));
-        return others.map((workload) => ({ name: workload.name, why: whyBehind(service, workload, own) }));
-      },
-    };
-  }
-
-  /** One endpoint for each usable workload of the service and each of its addresses, the nearest bucket first. */
-  #buckets(target: ServiceTarget, settings: ConnectionSettings, check: HealthCheck | undefined): Held[][] {
-    const { service, workloads } = this.#services.find(target.key) ?? { service: undefined, workloads: [] };
-    const version = settings.version ?? versionOf(service?.appProtocols?.[portOf(target)]);
-    const how = version === undefined ? settings : { ...settings, version };
-    return localityBuckets(service ?? {}, workloads, this.#locality).map((bucket) =>
-      bucket.flatMap((workload) =>
-        addressesOf(workload, target, service).map((address): Held => {
-          const to: PoolTarget = { ...address, ...(isTunnelled(address) ? how : { ...how, tunnel: undefined }) };
-          const { capacity, uid } = workload;
-          return isFollowed(to) ? this.#holdName(to, capacity, check, uid) : this.#hold(to, capacity, check, uid);
-        }),
-      ),
-    );
+  #holdAddress(
+    address: Address,
+    { capacity, uid }: Workload,
+    how: ConnectionSettings,
+    check: HealthCheck | undefined,
+  ): Held {
+    const to: PoolTarget = { ...address, ...(isTunnelled(address) ? how : { ...how, tunnel: undefined }) };
+    return isFollowed(to) ? this.#holdName(to, capacity, check, uid) : this.#hold(to, capacity, check, uid);
   }
 
   /** `owner` distinguishes two workloads at one address, which have separate healths. */
@@ -292,6 +273,30 @@ export class Destinations {
     this.#held.set(key, names);
     return names;
   }
+}
+
+/** `near`: the workloads that may get requests, in their order. */
+function orderOf(
+  service: Pick<Service, "loadBalancer">,
+  workloads: readonly Workload[],
+  near: readonly (readonly Workload[])[],
+  own: Locality,
+): BucketOrder {
+  if (near[0]?.length === workloads.length) return BY_RANK;
+  const owner = ({ key }: Endpoint): Workload | undefined => workloads.find(({ uid }) => isOwner(key, uid));
+  return {
+    whyBehind(endpoint) {
+      const why = BY_RANK.whyBehind(endpoint);
+      if (why !== "") return why;
+      const workload = owner(endpoint);
+      return workload === undefined ? "" : whyBehind(service, workload, own);
+    },
+    excluded() {
+      const used = new Set(near.flat());
+      const others = workloads.filter((workload) => !used.has(workload));
+      return others.map((workload) => ({ name: workload.name, why: whyBehind(service, workload, own) }));
+    },
+  };
 }
 
 /** Proxies connect to hosts: the other endpoints of a pool are reached without the tunnel of its route, as other backends are. */

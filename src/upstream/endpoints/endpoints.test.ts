@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Sweeper } from "../../base/sweeper.ts";
 import { ANYWHERE } from "../../net/testing/egress.ts";
+import { serviceBalancer } from "../balancers/registry.ts";
 import { Pools } from "../pools/pools.ts";
 import { Resolver } from "../resolve/resolver.ts";
 import type { Endpoint, EvictionNotice } from "./endpoint.ts";
@@ -139,6 +140,27 @@ test("threads share the calls of endpoints that are balanced by load or limited,
     ["a", "b"].map((key) => new SharedLoads(memory, 0).claim(key) === undefined),
     [false, true],
   );
+});
+
+test("a choice by load counts the calls of other threads", () => {
+  const memory = SharedLoads.memoryFor(2);
+  using mine = newEndpoints(undefined, new SharedLoads(memory, 0));
+  using theirs = newEndpoints(undefined, new SharedLoads(memory, 1));
+  const [pair, same] = [mine, theirs].map(({ endpoints }) => {
+    const both = ["a", "b"].map((owner) => endpoints.acquire(TARGET, 1, owner));
+    endpoints.shareLoads(both);
+    return both;
+  }) as [Endpoint[], Endpoint[]];
+  for (const endpoint of pair) {
+    endpoint.begin();
+    endpoint.end(true, 1);
+  }
+  same[0]?.begin();
+  for (const algorithm of ["LeastRequests", "PowerOfTwoChoices"] as const) {
+    const draws = [0, 0.9];
+    const balancer = serviceBalancer([pair], { algorithm }, false, () => draws.shift() ?? 0);
+    assert.equal(balancer.choose(), pair[1], algorithm);
+  }
 });
 
 test("endpoints are found by the uid of their workload, whatever characters it has", () => {

@@ -75,6 +75,15 @@ test("a name is one endpoint until its addresses are known, which then share its
   assert.deepEqual(endpoints.stats(), []);
 });
 
+test("names that share an address do not share its connections, which have the name", () => {
+  using made = newEndpoints();
+  const { endpoints, followed } = made;
+  const both = [NAME, { ...NAME, host: "b.test" }].map((name) => endpoints.acquireName(name, 1));
+  for (const { find } of followed) find(at("10.0.0.1"));
+  const hostnames = both.map(({ ranks }) => ranks[0]?.[0]?.pool.hostname);
+  assert.deepEqual(hostnames, ["a.test", "b.test"]);
+});
+
 test("the name as a whole stays while a call waits for it", () => {
   using made = newEndpoints();
   const { endpoints, followed } = made;
@@ -84,6 +93,9 @@ test("the name as a whole stays while a call waits for it", () => {
   followed[0]?.find(at("10.0.0.1"));
   assert.equal(shown(names.ranks), "10.0.0.1:80 1");
   assert.equal(endpoints.stats().length, 2);
+  followed[0]?.find([]);
+  assert.equal(names.ranks[0]?.[0], whole);
+  followed[0]?.find(at("10.0.0.1"));
   whole?.end(true, 0);
   followed[0]?.find(at("10.0.0.1"));
   assert.equal(endpoints.stats().length, 1);
@@ -96,6 +108,8 @@ test("names with an active check are always followed; those that are looked up i
   const checked = endpoints.acquireName(NAME, 1, "", { ...CHECK, identity: "tcp", prepare: undefined });
   const other = endpoints.acquireName({ ...NAME, dns: { family: "V4Only" } }, 1);
   assert.equal(new Set([plain, checked, other]).size, 3);
+  const pools = [plain, checked, other].map(({ ranks }) => ranks[0]?.[0]?.pool);
+  assert.equal(new Set(pools).size, 2, "what is looked up in another way has its own connections");
   assert.deepEqual(
     followed.map(({ name: { always, dns } }) => [always, dns?.family]),
     [
@@ -111,17 +125,21 @@ test("the number of endpoints is limited, for a name and altogether, with a fair
   const { endpoints, followed } = made;
   const many = (name: number): NamedAddress[] =>
     Array.from({ length: 1000 }, (_, i) => ({ at: [`10.${name}.${i >> 8}.${i & 255}`], rank: 0, share: 1 }));
-  const sizes = Array.from({ length: 66 }, (_, i) => {
+  const acquire = (i: number) => {
     const names = endpoints.acquireName({ host: `${i}.test`, port: 80 }, 1);
-    followed[i]?.find(many(i));
+    followed.at(-1)?.find(many(i));
     return names;
-  }).map(({ ranks }) => ranks.flat().length);
+  };
+  const all = Array.from({ length: 66 }, (_, i) => acquire(i));
+  const sizes = all.map(({ ranks }) => ranks.flat().length);
   assert.deepEqual([...new Set(sizes.slice(0, 64)), ...sizes.slice(64)], [256, 8, 8]);
   const omitted = endpoints.stats().map(({ resolved }) => resolved?.omitted);
   assert.deepEqual([...new Set(omitted)], [744, 992]);
   followed[0]?.find(at("10.0.0.1"));
   followed[64]?.find(many(100));
   assert.equal(endpoints.stats().length, 16_384, "what one name frees is for others");
+  endpoints.release(all.slice(1, 3));
+  assert.equal(acquire(66).ranks.flat().length, 256, "as is what a name had that no configuration has any more");
 });
 
 test("threads tell each other what they find; who follows the name keeps its own answer", () => {
@@ -145,5 +163,9 @@ test("threads tell each other what they find; who follows the name keeps its own
   endpoints.release([names]);
   assert.deepEqual(told, [], "it has nothing to take back");
   endpoints.learn({ key, addresses: at("10.0.0.3") });
-  assert.equal(shown(endpoints.acquireName(NAME, 1).ranks), "10.0.0.3:80 1", "what was learned before");
+  const again = endpoints.acquireName(NAME, 1);
+  assert.equal(shown(again.ranks), "10.0.0.3:80 1", "what was learned before");
+  followed.at(-1)?.find(at("10.0.0.4"));
+  endpoints.release([again]);
+  assert.deepEqual(told.slice(1), [{ key, addresses: [] }], "it follows the name no more");
 });

@@ -6,7 +6,7 @@ import { closedPort, RawUpstream } from "../../../test/helpers/raw-peer.ts";
 import { unreachable } from "../../../test/helpers/unreachable.ts";
 import { ANYWHERE } from "../../net/testing/egress.ts";
 import type { UpstreamConnection } from "../connections/connection.ts";
-import type { LookupFamily } from "../discovery/dns.ts";
+import type { DnsSettings, LookupFamily } from "../discovery/dns.ts";
 import { Resolver } from "../resolve/resolver.ts";
 import { Pool } from "./pool.ts";
 
@@ -22,6 +22,7 @@ function poolTo(
   addresses: readonly string[],
   connectTimeout = 10_000,
   family: LookupFamily = "All",
+  dns?: DnsSettings,
 ): Pool {
   const resolver = new Resolver(family, ANYWHERE, undefined, {
     lookup: (_host, { order }, done) => {
@@ -37,7 +38,7 @@ function poolTo(
     reaches: () => true,
   });
   const settings = { connectTimeout, idleTimeout: 60_000, maxIdle: undefined, keepAliveDelay: 0 };
-  const pool = new Pool({ host: "name.test", port }, settings, resolver, { onConnected: () => {} });
+  const pool = new Pool({ host: "name.test", port, dns }, settings, resolver, { onConnected: () => {} });
   opened.push(pool);
   return pool;
 }
@@ -113,6 +114,9 @@ test("V4Preferred: IPv6 is tried only after IPv4, at every connection", async (t
   const four = await listen("127.0.0.1", port);
   const pool = poolTo(port, ["::1", "127.0.0.1"], 10_000, "V4Preferred");
   for (let i = 0; i < 3; i++) assert.equal(await connect(pool), `127.0.0.1:${port}`);
+  // The target may say so too.
+  const own = poolTo(port, ["::1", "127.0.0.1"], 10_000, "All", { family: "V4Preferred" });
+  for (let i = 0; i < 3; i++) assert.equal(await connect(own), `127.0.0.1:${port}`);
   four.close();
   await once(four, "close");
   const again = poolTo(port, ["::1", "127.0.0.1"], 10_000, "V4Preferred");

@@ -16,6 +16,8 @@ class Fake {
   /** Families that the host reaches. */
   reached: readonly number[] = [4, 6];
   lookups = 0;
+  /** Set: records are answered later, by what is in it. */
+  records: ((ttl: number) => void)[] | undefined;
   readonly heard: (readonly NamedAddress[])[] = [];
   readonly name: FollowedName;
   #due: { readonly at: number; readonly callback: () => void } | undefined;
@@ -37,7 +39,10 @@ class Fake {
           if (this.#due === due) this.#due = undefined;
         };
       },
-      ttl: (_host, _addresses, callback) => callback(this.ttl),
+      ttl: (_host, _addresses, callback) => {
+        if (this.records === undefined) callback(this.ttl);
+        else this.records.push(callback);
+      },
       srv: () => {},
       reaches: (each) => this.reached.includes(each),
     });
@@ -89,6 +94,19 @@ test("a name is looked up when it is first used, then as its TTL says, within li
   }
 });
 
+test("a TTL counts from the lookup, and says nothing once the name is followed no more", () => {
+  const fake = new Fake();
+  fake.records = [];
+  fake.name.use();
+  fake.now += 3000;
+  fake.records.shift()?.(20_000);
+  assert.equal(fake.next, 17_000);
+  fake.advance();
+  fake.name.close();
+  fake.records.shift()?.(20_000);
+  assert.equal(fake.next, undefined);
+});
+
 test("while a lookup fails, the last addresses stay, and it is repeated", () => {
   const fake = new Fake();
   fake.addresses = [];
@@ -132,6 +150,7 @@ test("the endpoints that addresses are", () => {
   assert.equal(told(["::1", "127.0.0.1"], "All", []), "::1|127.0.0.1");
   assert.equal(told(["10.0.0.1", "fd00::1"], "All"), "fd00::1|10.0.0.1");
   assert.equal(told(["fd00::1", "10.0.0.1"], "V4Preferred"), "10.0.0.1|fd00::1");
+  assert.equal(told(["10.0.0.1", "fd00::1", "10.0.0.1"], "All"), "fd00::1|10.0.0.1", "an answer may repeat itself");
   assert.equal(told(["10.0.0.2", "10.0.0.1"], "All"), "10.0.0.1 10.0.0.2");
   const both = ["fd00::2", "10.0.0.2", "fd00::1", "10.0.0.1"];
   assert.equal(told(both, "All"), "10.0.0.1 10.0.0.2 fd00::1 fd00::2");

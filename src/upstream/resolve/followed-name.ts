@@ -1,15 +1,15 @@
 /**
  * A host name whose addresses are endpoints (decision 78). In: the name, and whether it is used. Out: its addresses, again whenever they
- * change. The name is looked up when it is first used, then as often as its TTL says, and no more once it has not been used for a while.
+ * change. The name is looked up when it is first used, then as often as its TTL says, until it has not been used for a while.
  */
 import type { DnsSettings } from "../discovery/dns.ts";
 import { endpointsOf, type NamedAddress } from "./named-addresses.ts";
 import type { LookedUp, Resolver } from "./resolver.ts";
 
 const MIN_TTL_MS = 5000;
-/** Records may be older than this in no case: it is what an operator waits who has changed a record with a TTL of a day. */
+/** Longer TTLs are cut to this: an operator who changes a record with a TTL of a day waits no longer. */
 const MAX_TTL_MS = 60_000;
-/** Milliseconds without use after which a name is looked up no more, and its addresses are forgotten. */
+/** After this many milliseconds without use, a name is no longer looked up, and its addresses are forgotten. */
 const UNUSED_MS = 300_000;
 
 export type OnAddresses = (addresses: readonly NamedAddress[]) => void;
@@ -39,12 +39,12 @@ export class FollowedName implements Followed {
   #state: "asleep" | "following" | "closed" = "asleep";
   #cancel: () => void = () => {};
 
-  /** Nothing is looked up before the first `use`. `onAddresses` is called after each lookup that has found some; an empty list: they are not known any more. */
+  /** Nothing is looked up before the first `use`. `onAddresses` is called after each lookup that has found some; an empty list: they are no longer known. */
   constructor(name: NameToFollow, resolver: Resolver, onAddresses: OnAddresses) {
     this.#name = name;
     this.#resolver = resolver;
     this.#onAddresses = onAddresses;
-    // Whoever makes it is not complete yet.
+    // Not at once: the constructor of its owner has not returned yet.
     if (name.always) this.#cancel = resolver.system.idly(() => this.use(), 0);
   }
 

@@ -1,7 +1,7 @@
 /**
- * What only DNS knows: SRV records, and how long addresses may be kept. The system's resolver finds addresses and gives no TTL (decision 78), so the records are asked for beside
- * it, by a library that reads no hosts file and completes no name: if its answer has other addresses, the name is none of DNS alone, and
- * nothing is said about its age.
+ * What only DNS knows: SRV records, and how long addresses may be kept. The system's resolver finds addresses and gives no TTL (decision 78),
+ * so another library asks for the records too. It ignores the hosts file and search domains: if its answer has other addresses, the name
+ * does not come from DNS alone, and its TTL is unknown.
  */
 import { Resolver } from "node:dns";
 import { isIP } from "node:net";

@@ -62,6 +62,27 @@ test("addresses are not looked up", () => {
   assert.equal(fake.asked.length, 0);
 });
 
+test("a name is cached for each family, and not looked up again right after a failure", () => {
+  const fake = new Fake("Auto");
+  const said: string[] = [];
+  const heard = (addresses: readonly string[], error: string | undefined): unknown =>
+    said.push(error ?? addresses.join());
+  fake.get();
+  fake.resolver.resolve("a.test", heard, "V6Only");
+  fake.answer("10.0.0.1");
+  // A thread looks a name up once at a time.
+  fake.check();
+  assert.equal(fake.asked[0]?.options.family, 6);
+  fake.fail("no such name");
+  fake.resolver.lookUp(
+    "a.test",
+    ({ addresses, error, repeatMs }) => said.push(`${addresses} ${error} ${repeatMs}`),
+    "V6Only",
+  );
+  assert.deepEqual(said, ["no such name", " no such name 100"]);
+  assert.deepEqual([fake.get(), fake.asked.length], ["10.0.0.1", 0]);
+});
+
 test("the requested address families, and their order", () => {
   for (const [family, number, order] of [
     ["All", 0, "verbatim"],

@@ -58,6 +58,8 @@ test("servers have the ports of their records, the priorities are ranks, and the
     "one.a.test": ["10.0.0.1", "10.0.0.2"],
     "two.a.test": ["10.0.0.3", "fd00::3"],
     "spare.a.test": ["10.0.0.9"],
+    "mixed.a.test": ["10.0.0.4", "10.0.0.5", "fd00::5"],
+    "six.a.test": ["fd00::5"],
     "alias.a.test": ["10.0.0.1"],
     "other.a.test": ["10.0.0.7", "10.0.0.7"],
   });
@@ -69,7 +71,8 @@ test("servers have the ports of their records, the priorities are ranks, and the
     ["10.0.0.9", 9000, 2, 1],
   ];
   assert.deepEqual(await Promise.all([lookUp(), lookUp()]), [expected, expected]);
-  assert.equal(server.asked.length, 1, "both share a lookup");
+  await lookUp();
+  assert.equal(server.asked.length, 1, "they share a lookup");
   const { promise, resolve } = Promise.withResolvers<readonly (string | number)[]>();
   resolver.locate({ host: "a.test", port: 0, srv: SERVICE }, "tcp", (found) =>
     resolve(found.flatMap(({ address: { options } }) => ("host" in options ? [options.host, options.port] : []))),
@@ -103,7 +106,16 @@ test("servers have the ports of their records, the priorities are ranks, and the
     "a server that several records lead to is one endpoint",
   );
   clock.now += 1000;
-  server.records = { [SERVICE]: [srv(".", 0, 0, 0)] };
+  server.records = { [SERVICE]: [srv("mixed.a.test", 80, 1, 2), srv("six.a.test", 80, 1, 4)] };
+  assert.deepEqual(
+    (await lookUp())?.slice(-1),
+    [["fd00::5", 80, 0, 4]],
+    "a backup of one host is no backup if another one has it in front",
+  );
+  await lookUp("_other._tcp.a.test");
+  assert.equal(resolver.services.known(SERVICE, undefined)?.addresses.length, 3);
+  clock.now += 1000;
+  server.records = { [SERVICE]: [srv(".", 80, 0, 0), srv("one.a.test", 0, 0, 0)] };
   assert.equal(await lookUp(), `no server found for ${SERVICE}`);
   assert.deepEqual(resolver.services.known(SERVICE, undefined)?.error, `no server found for ${SERVICE}`);
   clock.now += 1000;

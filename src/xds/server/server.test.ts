@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { suite, test } from "node:test";
+import { suite, type TestContext, test } from "node:test";
 import { isDeepStrictEqual } from "node:util";
 import { until } from "../../../test/helpers/until.ts";
 import { GATEWAY, stateOf, TestXdsServer } from "../../../test/helpers/xds.ts";
@@ -14,6 +14,14 @@ interface Shape {
   readonly routes?: readonly string[];
   /** Addresses of the workloads of a service. */
   readonly workloads?: readonly string[];
+}
+
+function tokenFile(t: TestContext): string {
+  const folder = mkdtempSync(join(tmpdir(), "tracegate-token-"));
+  t.after(() => rmSync(folder, { recursive: true }));
+  const token = join(folder, "token");
+  writeFileSync(token, "token");
+  return token;
 }
 
 /** `big`: bytes that each route has besides. */
@@ -259,10 +267,7 @@ suite("the stream server", () => {
   });
 
   test("a proxy that has lost access is disconnected, whatever it sent before it learned of that", async (t) => {
-    const folder = mkdtempSync(join(tmpdir(), "tracegate-token-"));
-    t.after(() => rmSync(folder, { recursive: true }));
-    const token = join(folder, "token");
-    writeFileSync(token, "token");
+    const token = tokenFile(t);
     const revoked = Promise.withResolvers<never>();
     revoked.promise.catch(() => {});
     let asked = 0;
@@ -297,16 +302,24 @@ suite("the stream server", () => {
     assert.deepEqual(test.server.proxies, []);
   });
 
-  test("shared proxies get the state of their class, and say which of its Gateways they run", async () => {
+  test("shared proxies get the state of their class, and say which of its Gateways they run", async (t) => {
+    const token = tokenFile(t);
     const gateways: (readonly string[] | undefined)[] = [];
-    await using test = await TestXdsServer.start({ onProxy: (_proxy, _connected, running) => gateways.push(running) });
+    const account = { namespace: "infra", serviceAccount: "shared" };
+    await using test = await TestXdsServer.start({
+      authenticate: async () => ({ ...account, pod: "shared-1" }),
+      accountOf: () => account,
+      onProxy: (_proxy, _connected, running) => gateways.push(running),
+    });
     const shared = fleetOfClass("shared");
-    test.server.publish(shared, shaped({}), ["a/web"]);
-    const metadata = { NAMESPACE: "infra", GATEWAY_CLASS: "shared", POD_NAME: "shared-1" };
-    using peer = new XdsPeer({ address: test.address }, { ...NODE, metadata });
-    peer.answer(await peer.batch());
-    await until(() => isDeepStrictEqual(gateways.at(-1), ["a/web"]), "the first");
+    test.server.publish(shared, shaped({}), []);
+    const metadata = { NAMESPACE: "not that of the pod", GATEWAY_CLASS: "shared", POD_NAME: "shared-1" };
+    using peer = new XdsPeer({ address: test.address, token }, { ...NODE, metadata });
+    const first = await peer.batch();
     // Another Gateway without resources changes no version.
+    test.server.publish(shared, shaped({}), ["a/web"]);
+    peer.answer(first);
+    await until(() => isDeepStrictEqual(gateways.at(-1), ["a/web"]), "the first");
     test.server.publish(shared, shaped({}), ["a/web", "b/web"]);
     assert.deepEqual(gateways.at(-1), ["a/web", "b/web"]);
     test.server.publish(shared, shaped({ routes: ["other"] }), ["a/web"]);

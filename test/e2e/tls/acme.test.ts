@@ -85,6 +85,10 @@ test("until its certificate is issued a listener refuses or is self-signed, then
   // Tokens of others are requests like any other, as are names of other files.
   assert.equal(await validation("aaaaaaaaaaaaaaaaaaaaaaaa"), "after");
   assert.equal(await validation("a.example.tls-alpn"), "after");
+  // It is validated by http-01, so the listener takes this for a handshake with a client that speaks no protocol it knows.
+  await assert.rejects(tlsConnect(tls, { servername: "b.example", ALPNProtocols: ["acme-tls/1"] }), {
+    code: "ERR_SSL_TLSV1_ALERT_NO_APPLICATION_PROTOCOL",
+  });
   held.resolve();
   const trusted = { ca: server.authority.cert };
   for (const name of ["a.example", "b.example"]) {

@@ -184,6 +184,8 @@ suite("a name with several addresses", () => {
       );
     const target = { type: "static", host: "app.test", port: 0, srv: "_http._tcp.app.test" } as const;
     await using plane = await TestPlane.start([{ target }], { names: { lookup, srv } });
+    // Its port is not known yet.
+    assert.match((await RawPeer.ask(plane.port, GET)).body, / app\.test$/);
     await untilEndpoints(plane, ["127.0.0.1", "127.0.0.2"]);
     assert.deepEqual(await spread(plane, 10), { "1": 10 });
     assert.match((await RawPeer.ask(plane.port, GET)).body, new RegExp(` app.test:${servers.port}$`));

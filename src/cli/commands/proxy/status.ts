@@ -107,19 +107,36 @@ const FIRST = ["synchronized", "generation", "source", "appliedAt", "loadedAt"];
  * empty ones are left out.
  */
 export function statusLines(status: Fields): string {
-  const { lastError, warnings, ...rest } = status;
+  const { lastError, warnings, pendingCertificates, missingDocuments, ...rest } = status;
   const names = [...FIRST, ...Object.keys(rest).filter((name) => !FIRST.includes(name))];
   const rows = names.map((name) => [words(name), shown(rest[name])] as const).filter(([, value]) => value !== "");
   const width = Math.max(...rows.map(([name]) => name.length));
   const lines = rows.map(([name, value]) => `${name.padEnd(width)}  ${value}\n`);
-  return lines.join("") + warningLines(fieldsOf(warnings)) + errorLines(fieldsOf(lastError));
+  const more = [
+    section(fieldsOf(warnings), "warning", problemLine, "tracegate check"),
+    section(fieldsOf(pendingCertificates), "pending certificate", certificateLine, "tgctl certs"),
+    section({ count: list(missingDocuments).length, first: missingDocuments }, "missing document", documentLine),
+  ];
+  return lines.join("") + more.join("") + errorLines(fieldsOf(lastError));
 }
 
-function warningLines({ count = 0, first }: Fields): string {
+/** How many of a kind there are, with a line for each of the first; `command` prints the others. */
+function section({ count = 0, first }: Fields, kind: string, line: (item: Fields) => string, command = ""): string {
   if (count === 0) return "";
-  const lines = list(first).map((each) => `  ${problemLine(fieldsOf(each))}\n`);
+  const lines = list(first).map((each) => `  ${line(fieldsOf(each))}\n`);
   const more = Number(count) - lines.length;
-  return `\n${counted(Number(count), "warning")}:\n${lines.join("")}${more > 0 ? `  and ${more} more, which tracegate check prints\n` : ""}`;
+  return `\n${counted(Number(count), kind)}:\n${lines.join("")}${more > 0 ? `  and ${more} more, which ${command} prints\n` : ""}`;
+}
+
+/** `shop.example.com: retry 2026-02-03T04:05:06.000Z: connection refused`. */
+function certificateLine({ name, next, lastError }: Fields): string {
+  const { step, at } = fieldsOf(next);
+  const what = [text(step), text(at)].filter(Boolean).join(" ");
+  return [text(name), what, text(fieldsOf(lastError).message)].filter(Boolean).join(": ");
+}
+
+function documentLine({ url, problem }: Fields): string {
+  return [text(url), text(problem)].filter(Boolean).join(": ");
 }
 
 function errorLines(error: Fields): string {

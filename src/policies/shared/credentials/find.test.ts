@@ -25,6 +25,22 @@ test("header: the prefix in any case; every field of the name is removed", () =>
   assert.equal(taken({ header: { name: "x-key", prefix: "" } }, { headers: ["x-key", "k"] })[0], "k");
 });
 
+test("a request that passes without its credential keeps nothing that a backend could take for it", () => {
+  const left = (location: CredentialLocation, request: Partial<HttpRequest>): [string, string[]] => {
+    const context = contextOf({ search: "", ...request });
+    credentialFinder(location, new CredentialPlaces(), STANDARD_ENVIRONMENT).discard(context);
+    return [context.request.search, context.request.headers];
+  };
+  const headers = ["authorization", "Basic x", "authorization", "BEARER\ttoken", "cookie", "a=1; s=2"];
+  const bearer = { header: { name: "authorization", prefix: "Bearer " } };
+  assert.deepEqual(left(bearer, { headers: [...headers] })[1], ["authorization", "Basic x", "cookie", "a=1; s=2"]);
+  assert.deepEqual(left({ cookie: { name: "s" } }, { headers: [...headers] })[1], [
+    ...headers.slice(0, 4),
+    ...["cookie", "a=1"],
+  ]);
+  assert.deepEqual(left({ queryParameter: { name: "key" } }, { search: "?key=a&b=c" })[0], "?b=c");
+});
+
 test("query: the last of its name, decoded; the rest stays unchanged", () => {
   const location = { queryParameter: { name: "api key" } };
   const table = [
