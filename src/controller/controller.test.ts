@@ -13,7 +13,7 @@ import { LogOutput } from "../base/log.ts";
 import type { Gateway, GatewayClass, HttpRoute, Service } from "../kube/objects.ts";
 import { unguarded } from "../net/testing/egress.ts";
 import { RESOURCE_TYPE } from "../xds/resources.ts";
-import { MANAGED_BY } from "./base/manifest.ts";
+import { MANAGED_BY, sharedDeploymentName } from "./base/manifest.ts";
 import { controllerSettings } from "./base/settings.ts";
 import { Controller } from "./controller.ts";
 import { componentFilter } from "./log-levels.ts";
@@ -332,8 +332,9 @@ test("Gateways of two namespaces share proxies: one state, no foreign hosts, and
     } as never);
   member("team-a", "*.a.example.com", 1);
   await using running = await run(server);
+  const name = sharedDeploymentName("shared");
   const shared = (kind: "Deployment" | "Service" | "Secret") =>
-    server.get(kind, kind === "Secret" ? "infra/shared-session" : "infra/shared");
+    server.get(kind, `infra/${name}${kind === "Secret" ? "-session" : ""}`);
   await until(() => shared("Deployment"), "the shared Deployment");
   assert.equal(server.get("Deployment", "team-a/web"), undefined);
   server.set({
@@ -354,11 +355,13 @@ test("Gateways of two namespaces share proxies: one state, no foreign hosts, and
   using stranger = new XdsPeer({ address, ...account("stranger", "team-a:web") }, node);
   assert.match(
     await stranger.end(),
-    /team-a\/web may not read .* of GatewayClass\/shared; its proxies run as infra\/shared/,
+    new RegExp(`team-a/web may not read .* of GatewayClass/shared; its proxies run as infra/${name}`),
   );
-  using namesake = new XdsPeer({ address, ...account("namesake", "team-a:shared") }, node);
-  assert.match(await namesake.end(), /team-a\/shared may not read /);
-  using proxy = new XdsPeer({ address, ...account("proxy", "infra:shared") }, node);
+  for (const namesake of [`team-a:${name}`, "infra:shared"]) {
+    using peer = new XdsPeer({ address, ...account("namesake", namesake) }, node);
+    assert.match(await peer.end(), / may not read /);
+  }
+  using proxy = new XdsPeer({ address, ...account("proxy", `infra:${name}`) }, node);
   proxy.answer(await proxy.batch());
   const condition = (namespace: string, type: string) =>
     server.get("Gateway", `${namespace}/web`)?.status?.conditions?.find((each) => each.type === type);

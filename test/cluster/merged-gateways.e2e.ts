@@ -1,6 +1,7 @@
 /** Gateways of two namespaces that share proxies on a real cluster: how they move there and back, and what they may not do. */
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
+import { sharedDeploymentName } from "../../src/controller/base/manifest.ts";
 import { get, Load } from "./lib/http.ts";
 import { namespaceYaml } from "./lib/objects.ts";
 import { apply, eventually, gatewayAddress, getJson, kubectl, tgctl } from "./lib/tools.ts";
@@ -126,7 +127,7 @@ test("Gateways move to shared proxies and back; each serves its hosts, takes non
     assert.equal((await get({ address: shared, host: hostOf(team) })).body, team);
     await eventually("the end of its own proxies", async () => (await deployments(team)) === "");
   }
-  assert.equal(await deployments(INFRA), CLASS);
+  assert.equal(await deployments(INFRA), sharedDeploymentName(CLASS));
 
   await apply(gatewayYaml(b, [`*.${b}.example.com`, hostOf(a)]));
   await eventually("the conflict", async () => {
@@ -146,7 +147,7 @@ test("Gateways move to shared proxies and back; each serves its hosts, takes non
   await eventually("traffic", async () => (await get({ address: back, host: hostOf(a) })).body === a);
 
   await apply(parametersYaml(MERGING));
-  await eventually("the shared proxies", async () => (await deployments(INFRA)) === CLASS);
+  await eventually("the shared proxies", async () => (await deployments(INFRA)) === sharedDeploymentName(CLASS));
   for (const team of TEAMS) await kubectl("delete", "-n", team, "gateway", "web");
   await eventually("the end", async () => (await deployments(INFRA)) === "");
 });

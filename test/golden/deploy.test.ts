@@ -6,13 +6,11 @@ import assert from "node:assert/strict";
 import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { test } from "node:test";
 import { parse, stringify } from "yaml";
-import { deploymentName, OWNING_CLASS } from "../../src/controller/base/manifest.ts";
 import { controllerSettings } from "../../src/controller/base/settings.ts";
 import { parseParameters } from "../../src/controller/crd/parameters.ts";
 import { gatewayObjects } from "../../src/controller/deploy/gateway-objects.ts";
-import { type Fleet, ownFleet } from "../../src/controller/translate/model/fleets.ts";
+import { type Fleet, ownFleet, sharedFleetIn } from "../../src/controller/translate/model/fleets.ts";
 import { keyOfObject } from "../../src/kube/keys.ts";
-import { fleetOfClass } from "../../src/xds/resources.ts";
 
 const FOLDER = new URL("deploy/", import.meta.url);
 
@@ -26,10 +24,7 @@ for (const file of readdirSync(FOLDER).filter((each) => each.endsWith(".in.yaml"
     });
     const settings = controllerSettings(env, "1.2.3", "host");
     const { className = gateway?.spec.gatewayClassName, namespace } = shared ?? {};
-    const fleet: Fleet =
-      shared === undefined
-        ? ownFleet(keyOfObject(gateway))
-        : { key: fleetOfClass(className), namespace, name: deploymentName(className), label: OWNING_CLASS };
+    const fleet: Fleet = shared === undefined ? ownFleet(keyOfObject(gateway)) : sharedFleetIn(namespace, className);
     const owner = { className, fleet, ...(gateway !== undefined && { gateway }) };
     const objects = gatewayObjects({ owner, ports, layers, settings, version: "1.2.3", xdsCa: "PEM of the CA\n" });
     const text = objects.map((each) => stringify(each, { aliasDuplicateObjects: false, lineWidth: 0 })).join("---\n");

@@ -75,10 +75,22 @@ function hashedName(name: string, text: string, suffix: string): string {
 }
 
 /**
- * The name of the Deployment, Service and ServiceAccount of a Gateway, or of a class whose Gateways share them; also the value of the label
- * `GATEWAY_NAME` or `OWNING_CLASS` on the pods.
+ * The name of the Deployment, Service and ServiceAccount of a Gateway. Also the value of the label `GATEWAY_NAME` on its pods, or, made of the name
+ * of a class, of `OWNING_CLASS`.
  */
 export function deploymentName(gatewayOrClass: string): string {
   if (SERVICE_NAME.test(gatewayOrClass)) return shortName(gatewayOrClass);
-  return hashedName(gatewayOrClass, `gw-${gatewayOrClass.replaceAll(".", "-")}`, "");
+  return hashedName(gatewayOrClass, serviceText(gatewayOrClass), "");
+}
+
+/**
+ * The same of a class whose Gateways share their proxies. It has a hash, because a Gateway in the same namespace may well have the name of the
+ * class: neither could then be deployed while the other exists.
+ */
+export function sharedDeploymentName(gatewayClass: string): string {
+  return hashedName(`GatewayClass/${gatewayClass}`, serviceText(gatewayClass), "");
+}
+
+function serviceText(name: string): string {
+  return SERVICE_NAME.test(name) ? name : `gw-${name.replaceAll(".", "-")}`;
 }

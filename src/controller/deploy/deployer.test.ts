@@ -6,10 +6,10 @@ import { until } from "../../../test/helpers/until.ts";
 import { LogOutput } from "../../base/log.ts";
 import { parseLogFilter } from "../../base/log-filter.ts";
 import type { Gateway } from "../../kube/objects.ts";
-import { type Manifest, OWNING_CLASS, SHARED_BY } from "../base/manifest.ts";
+import { type Manifest, SHARED_BY, sharedDeploymentName } from "../base/manifest.ts";
 import { controllerSettings } from "../base/settings.ts";
 import type { Parameters } from "../crd/parameters.ts";
-import { ownFleet } from "../translate/model/fleets.ts";
+import { ownFleet, sharedFleetIn } from "../translate/model/fleets.ts";
 import { Deployer } from "./deployer.ts";
 import type { FleetDeployment } from "./deployments.ts";
 import { gatewayObjects, sessionSecret } from "./gateway-objects.ts";
@@ -21,7 +21,8 @@ const GATEWAY: Gateway = {
   spec: { gatewayClassName: "tracegate" },
 };
 const KEY = "apps/web";
-const SHARED = "GatewayClass/tracegate";
+/** Of everything that the Gateways of class `tracegate` share. */
+const SHARED = sharedDeploymentName("tracegate");
 const SETTINGS = controllerSettings({}, "1.2.3", "host");
 
 function deployment(
@@ -39,7 +40,7 @@ function inputOf(gateway: Gateway | "shared", layers: readonly Parameters[] = []
   return {
     owner:
       gateway === "shared"
-        ? { className, fleet: { key: SHARED, namespace: "apps", name: className, label: OWNING_CLASS } as const }
+        ? { className, fleet: sharedFleetIn("apps", className) }
         : { className, fleet: ownFleet(`apps/${gateway.metadata.name}`), gateway },
     ports: ports.map((port) => ({ port, protocol: "TCP" as const })),
     layers,
@@ -298,25 +299,35 @@ test("shared proxies have no owner, are not mistaken for a Gateway's, and are de
   const { server, deployer, reports } = await start(t);
   const gateway: Gateway = { ...GATEWAY, metadata: { name: "tracegate", namespace: "apps", uid: "uid" } };
   deployer.update([deployment([], [80], "shared")]);
-  const shared = await until(() => server.get("Deployment", "apps/tracegate"), "the shared Deployment");
+  const shared = await until(() => server.get("Deployment", `apps/${SHARED}`), "the shared Deployment");
   assert.equal(shared?.metadata.ownerReferences, undefined);
   await quiet(server);
   deployer.update([deployment([], [80], "shared"), deployment([], [81], gateway)]);
+  await until(
+    () => server.get("Deployment", "apps/tracegate"),
+    "the Deployment of a Gateway with the name of the class",
+  );
+  await quiet(server);
+  assert.equal(server.get("Service", `apps/${SHARED}`)?.spec.ports?.[0]?.port, 80);
+  assert.equal(server.get("Service", "apps/tracegate")?.spec.ports?.[0]?.port, 81);
+  const named: Gateway = { ...gateway, metadata: { name: SHARED, namespace: "apps", uid: "uid-of-named" } };
+  deployer.update([deployment([], [80], "shared"), deployment([], [81], gateway), deployment([], [82], named)]);
   await until(() => reports[0], "a report");
-  assert.match(reports[0] ?? "", /^apps\/tracegate: .* does not belong to the Gateway/);
-  assert.equal(server.get("Service", "apps/tracegate")?.spec.ports?.[0]?.port, 80);
-  deployer.update([]);
+  assert.match(reports[0] ?? "", new RegExp(`^apps/${SHARED}: .* does not belong to the Gateway`));
+  assert.equal(server.get("Service", `apps/${SHARED}`)?.spec.ports?.[0]?.port, 80);
+  deployer.update([deployment([], [81], gateway)]);
   for (const [kind, key] of [
-    ["Deployment", "apps/tracegate"],
-    ["Service", "apps/tracegate"],
-    ["Secret", "apps/tracegate-session"],
+    ["Deployment", `apps/${SHARED}`],
+    ["Service", `apps/${SHARED}`],
+    ["Secret", `apps/${SHARED}-session`],
   ] as const)
     await until(() => server.get(kind, key) === undefined, `the end of ${kind} ${key}`);
+  assert.ok(server.get("Deployment", "apps/tracegate") !== undefined);
   // The reverse: what a Gateway owns is not taken for the class, although it may have any annotations.
   const annotations = { [SHARED_BY]: "tracegate" };
-  const owning = deployment([], [81], { ...gateway, spec: { ...gateway.spec, infrastructure: { annotations } } });
+  const owning = deployment([], [82], { ...named, spec: { ...gateway.spec, infrastructure: { annotations } } });
   deployer.update([owning]);
-  await until(() => server.get("Deployment", "apps/tracegate"), "the Deployment of the Gateway");
+  await until(() => server.get("Deployment", `apps/${SHARED}`), "the Deployment of the Gateway");
   await quiet(server);
   deployer.update([owning, deployment([], [80], "shared")]);
   const ofClass = () => reports.find((each) => each?.startsWith("GatewayClass/tracegate: "));
@@ -328,18 +339,18 @@ test("shared proxies that move to another namespace serve there before the old o
   const { server, deployer } = await start(t);
   const before = deployment([], [80], "shared");
   deployer.update([before]);
-  await until(() => server.get("Deployment", "apps/tracegate"), "the Deployment");
+  await until(() => server.get("Deployment", `apps/${SHARED}`), "the Deployment");
   await quiet(server);
   const moved = (object: Manifest): Manifest => ({ ...object, metadata: { ...object.metadata, namespace: "edge" } });
   const { secret } = before;
   deployer.update([{ ...before, objects: before.objects.map(moved), ...(secret && { secret: moved(secret) }) }]);
-  const live = await until(() => server.get("Deployment", "edge/tracegate"), "the other Deployment");
+  const live = await until(() => server.get("Deployment", `edge/${SHARED}`), "the other Deployment");
   await quiet(server);
   for (const kind of ["Deployment", "Service", "ConfigMap"] as const)
-    assert.ok(server.get(kind, "apps/tracegate") !== undefined, kind);
+    assert.ok(server.get(kind, `apps/${SHARED}`) !== undefined, kind);
   server.set({ ...live, status: { observedGeneration: 1_000, replicas: 1, availableReplicas: 1 } } as typeof live);
   for (const kind of ["Deployment", "Service", "ConfigMap"] as const)
-    await until(() => server.get(kind, "apps/tracegate") === undefined, `the end of the ${kind}`);
+    await until(() => server.get(kind, `apps/${SHARED}`) === undefined, `the end of the ${kind}`);
 });
 
 test("shared proxies whose class was deleted while no controller ran are deleted", async (t) => {
@@ -348,7 +359,7 @@ test("shared proxies whose class was deleted while no controller ran are deleted
   assert.ok(metadata !== undefined);
   server.set({ apiVersion: "v1", kind: "Service", metadata, ...{ spec: {} } });
   deployer.update([]);
-  await until(() => server.get("Service", "apps/tracegate") === undefined, "the end of the Service");
+  await until(() => server.get("Service", `apps/${SHARED}`) === undefined, "the end of the Service");
 });
 
 test("new pods reach as many Gateways at once as the settings say; Services do not wait", async (t) => {

@@ -1,6 +1,7 @@
 /** How Gateways move between proxies of their own and shared ones: what is deployed, what states are sent, and what statuses say. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { sharedDeploymentName } from "../base/manifest.ts";
 import { controllerSettings } from "../base/settings.ts";
 import { gatewayProgramming } from "../status/gateway-programmed.ts";
 import { desiredStatuses } from "../status/statuses.ts";
@@ -35,7 +36,7 @@ function merging() {
     own(namespace);
     service(namespace, "web", `10.0.0.${i}`);
   }
-  service("edge", "tracegate", "10.0.0.9");
+  service("edge", sharedDeploymentName("tracegate"), "10.0.0.9");
   const settings = controllerSettings({ TRACEGATE_XDS_MODE: "plaintext" }, "1.2.3", "host");
   const query = deploymentsQuery({ settings, version: "1.2.3", xdsCa: () => undefined });
   const actions = () => graph.query(query, "").map(({ key, action }) => `${action} ${key}`);
@@ -47,6 +48,11 @@ function merging() {
       .map(({ spec }) =>
         (spec as { readonly ports: readonly { readonly port: number }[] }).ports.map(({ port }) => port),
       );
+  const objects = (fleet: string) => {
+    const found = graph.query(query, "").find(({ key }) => key === fleet);
+    const all = [...(found?.objects ?? []), ...(found?.secret === undefined ? [] : [found.secret])];
+    return all.map(({ kind, metadata }) => `${kind} ${metadata.name}`);
+  };
   const programming = (namespace: string) => {
     const { condition, addresses } = graph.query(gatewayProgramming, `${namespace}/web`);
     return [condition.status, ...addresses.map(({ value }) => value)].join(" ");
@@ -60,7 +66,7 @@ function merging() {
       rejections: [],
       serving: gateways,
     });
-  return { graph, gatewayClass, parameters, own, shared, actions, ports, programming, fleets, serving };
+  return { graph, gatewayClass, parameters, own, shared, actions, ports, objects, programming, fleets, serving };
 }
 
 test("proxies of its own serve a Gateway until shared ones have acknowledged it", () => {
@@ -133,6 +139,23 @@ test("nothing moves while the class or its parameters are missing, or while othe
   gatewayClass(CLASS);
   graph.delete("Pod", "edge/tracegate-1");
   assert.deepEqual(written(), all, "no proxies are shared");
+});
+
+test("a Gateway with the name of the class moves too: its own proxies, in the namespace of the shared ones, are not in their way", () => {
+  const { graph, gatewayClass, actions, objects, shared, serving } = merging();
+  const listeners = [{ name: "http", port: 80, protocol: "HTTP", hostname: "edge.example.com" }];
+  const metadata = { namespace: "edge", name: "tracegate" };
+  graph.set({ apiVersion: "", kind: "Gateway", metadata, spec: { gatewayClassName: "tracegate", listeners } } as never);
+  const own = objects("edge/tracegate");
+  gatewayClass(CLASS);
+  assert.ok(own.length > 0);
+  assert.deepEqual(
+    objects("GatewayClass/tracegate").filter((each) => own.includes(each)),
+    [],
+  );
+  shared(true);
+  serving("edge/tracegate");
+  assert.ok(actions().includes("remove edge/tracegate"));
 });
 
 test("the parameters of another controller's class merge nothing", () => {

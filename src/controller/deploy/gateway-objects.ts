@@ -17,7 +17,7 @@ import {
 import type { ControllerSettings } from "../base/settings.ts";
 import type { Parameters } from "../crd/parameters.ts";
 import { strategicMerge } from "./merge.ts";
-import { type Owner, subjectOf } from "./owner.ts";
+import type { Owner } from "./owner.ts";
 import { asJsonObject, lastOf, OVERLAYS } from "./parameters.ts";
 import { CA_KEY, caConfigMapName, podTemplate, proxyConfig, secretName, selectorOf } from "./workload.ts";
 
@@ -68,7 +68,7 @@ export function gatewayObjects(input: DeployInput): Manifest[] {
     make("ServiceAccount", { automountServiceAccountToken: false }),
     make("ConfigMap", { data: { "config.yaml": config } }),
     ...(settings.xds.mode === "tls"
-      ? [make("ConfigMap", { data: { [CA_KEY]: xdsCa ?? "" } }, caConfigMapName(subjectOf(owner)))]
+      ? [make("ConfigMap", { data: { [CA_KEY]: xdsCa ?? "" } }, caConfigMapName(owner))]
       : []),
     make("Service", { spec: serviceSpec(input) }),
     withPodsDigest(scaled ? withoutReplicas(pods) : pods),
@@ -79,7 +79,7 @@ export function gatewayObjects(input: DeployInput): Manifest[] {
 
 /** The Secret with the key of login cookies, without the key. */
 export function sessionSecret(input: Pick<DeployInput, "owner" | "version" | "settings">): Manifest {
-  return manifest(input, "Secret", secretName(subjectOf(input.owner)), { type: "Opaque" });
+  return manifest(input, "Secret", secretName(input.owner), { type: "Opaque" });
 }
 
 /** With the metadata of everything that runs the proxies. */

@@ -9,8 +9,3 @@ export interface Owner {
   /** Absent: Gateways of several namespaces share them, so none of these owns them, and the controller deletes them after the last one. */
   readonly gateway?: Gateway;
 }
-
-/** The name of the Gateway, or of the class, whose proxies they are. */
-export function subjectOf({ gateway, className }: Owner): string {
-  return gateway?.metadata.name ?? className;
-}

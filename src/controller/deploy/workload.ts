@@ -6,7 +6,7 @@ import { type ControllerSettings, lookupRules } from "../base/settings.ts";
 import type { Parameters } from "../crd/parameters.ts";
 import type { Fleet } from "../translate/model/fleets.ts";
 import { strategicMerge } from "./merge.ts";
-import { type Owner, subjectOf } from "./owner.ts";
+import type { Owner } from "./owner.ts";
 import { asJsonObject, lastOf } from "./parameters.ts";
 
 /** User and group of the image, see install/Dockerfile. */
@@ -186,7 +186,10 @@ function environment(
   return [
     { name: "XDS_ADDRESS", value: `${scheme}://${xds.service}.${namespace}.svc:${ports.xds}` },
     ...(xds.mode === "tls" ? [{ name: "XDS_ROOT_CA", value: `${CA_FOLDER}/${CA_KEY}` }] : []),
-    { name: owner.gateway === undefined ? "GATEWAY_CLASS" : "GATEWAY", value: subjectOf(owner) },
+    {
+      name: owner.gateway === undefined ? "GATEWAY_CLASS" : "GATEWAY",
+      value: owner.gateway?.metadata.name ?? owner.className,
+    },
     field("NAMESPACE", "metadata.namespace"),
     field("POD_NAME", "metadata.name"),
     field("NODE_NAME", "spec.nodeName"),
@@ -197,18 +200,22 @@ function environment(
     { name: "CONNECTION_MIN_TERMINATION_DEADLINE", value: `${min}s` },
     {
       name: "OIDC_COOKIE_SECRET",
-      valueFrom: { secretKeyRef: { name: secretName(subjectOf(owner)), key: COOKIE_KEY } },
+      valueFrom: { secretKeyRef: { name: secretName(owner), key: COOKIE_KEY } },
     },
   ];
 }
 
 /** The Secret with the key of login cookies, which all replicas must share. */
-export function secretName(subject: string): string {
-  return shortName(subject, "-session");
+export function secretName(owner: Owner): string {
+  return shortName(nameStem(owner), "-session");
 }
 
-export function caConfigMapName(subject: string): string {
-  return shortName(subject, "-xds-ca");
+export function caConfigMapName(owner: Owner): string {
+  return shortName(nameStem(owner), "-xds-ca");
+}
+
+function nameStem({ gateway, fleet }: Owner): string {
+  return gateway?.metadata.name ?? fleet.name;
 }
 
 function volumes(owner: Owner, { xds }: ControllerSettings): JsonObject[] {
@@ -218,12 +225,12 @@ function volumes(owner: Owner, { xds }: ControllerSettings): JsonObject[] {
   return [
     { name: "config", configMap: { name: owner.fleet.name } },
     ...(xds.auth ? [{ name: "xds-token", projected: { sources: [token] } }] : []),
-    ...(xds.mode === "tls" ? [{ name: "xds-ca", configMap: { name: caConfigMapName(subjectOf(owner)) } }] : []),
+    ...(xds.mode === "tls" ? [{ name: "xds-ca", configMap: { name: caConfigMapName(owner) } }] : []),
     { name: "tmp", emptyDir: {} },
   ];
 }
 
 /** The label that selects the pods. It can never change, nor can it be overridden. */
-export function selectorOf({ label, name }: Pick<Fleet, "label" | "name">): Readonly<Record<string, string>> {
-  return { [label]: name };
+export function selectorOf({ label: { name, value } }: Pick<Fleet, "label">): Readonly<Record<string, string>> {
+  return { [name]: value };
 }

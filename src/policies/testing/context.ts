@@ -134,6 +134,7 @@ export function contextOf(request: Partial<HttpRequest> = {}, more: More = {}): 
     claimField() {},
     claimAllFields() {},
     onClose: (callback) => closed.push(callback),
+    onCancel: (callback) => closed.push(callback),
     shadow: { run() {} },
     responseHeaders: () => {
       const headers: string[] = [];

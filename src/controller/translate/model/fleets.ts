@@ -7,7 +7,7 @@ import { nameOfKey, objectKey } from "../../../base/object-key.ts";
 import { keyOfObject } from "../../../kube/keys.ts";
 import { type Gateway, type NamespacesFrom, type Pod, TRACEGATE_GROUP } from "../../../kube/objects.ts";
 import { classOfFleet, fleetOfClass } from "../../../xds/resources.ts";
-import { deploymentName, GATEWAY_NAME, OWNING_CLASS } from "../../base/manifest.ts";
+import { deploymentName, GATEWAY_NAME, OWNING_CLASS, sharedDeploymentName } from "../../base/manifest.ts";
 import { type MergeGateways, parseMergeGateways } from "../../crd/parameters.ts";
 import { defineIndex, defineQuery, type Graph, type Read } from "../../graph/graph.ts";
 import { controllerName, ourClass } from "./gateway-class.ts";
@@ -22,14 +22,15 @@ export interface Fleet {
   readonly namespace: string;
   /** Of the Deployment, the Service and the ServiceAccount. */
   readonly name: string;
-  /** On the pods. No other pods of the namespace have it with the same value. */
-  readonly label: typeof GATEWAY_NAME | typeof OWNING_CLASS;
+  /** On the pods. No other pods of the namespace have it with this value. */
+  readonly label: { readonly name: typeof GATEWAY_NAME | typeof OWNING_CLASS; readonly value: string };
 }
 
 /** The proxies that a Gateway has for itself. Key: `<namespace>/<name>` of the Gateway, which need not exist. */
 export function ownFleet(gateway: string): Fleet {
   const { namespace, name } = nameOfKey(gateway);
-  return { key: gateway, namespace, name: deploymentName(name), label: GATEWAY_NAME };
+  const deployment = deploymentName(name);
+  return { key: gateway, namespace, name: deployment, label: { name: GATEWAY_NAME, value: deployment } };
 }
 
 /** The proxies that the Gateways of a class of ours share; undefined: each has its own. Key: name of the class. */
@@ -39,8 +40,14 @@ export const sharedFleet = defineQuery<Fleet | undefined>("sharedFleet", (read, 
   return sharedFleetIn(nameOfKey(parameters.key).namespace, name);
 });
 
-function sharedFleetIn(namespace: string, gatewayClass: string): Fleet {
-  return { key: fleetOfClass(gatewayClass), namespace, name: deploymentName(gatewayClass), label: OWNING_CLASS };
+/** As they are in the namespace of the parameters. */
+export function sharedFleetIn(namespace: string, gatewayClass: string): Fleet {
+  return {
+    key: fleetOfClass(gatewayClass),
+    namespace,
+    name: sharedDeploymentName(gatewayClass),
+    label: { name: OWNING_CLASS, value: deploymentName(gatewayClass) },
+  };
 }
 
 /** The TracegateParameters by which a class of ours merges its Gateways. Key: name of the class. */
@@ -164,14 +171,14 @@ export function hasAcknowledged(read: Read, fleet: Fleet, gateway: string): bool
 
 /** Pods of proxies by `podsKey`. */
 const PROXIES = defineIndex("Pod", ({ metadata: { namespace, labels = {} } }) =>
-  ([GATEWAY_NAME, OWNING_CLASS] as const).flatMap((label) => {
-    const name = labels[label];
-    return name === undefined ? [] : [podsKey({ namespace, name, label })];
+  ([GATEWAY_NAME, OWNING_CLASS] as const).flatMap((name) => {
+    const value = labels[name];
+    return value === undefined ? [] : [podsKey({ namespace, label: { name, value } })];
   }),
 );
 
-function podsKey({ namespace, name, label }: Pick<Fleet, "namespace" | "name" | "label">): string {
-  return `${label} ${namespace}/${name}`;
+function podsKey({ namespace, label: { name, value } }: Pick<Fleet, "namespace" | "label">): string {
+  return `${name} ${namespace}/${value}`;
 }
 
 /** The pods of a fleet. */
