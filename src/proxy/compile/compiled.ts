@@ -129,7 +129,7 @@ export interface CompiledTcpRoute {
 
 /** Limits on retries to a backend. */
 export interface RetryLimits {
-  /** Maximum of `calls.retrying`; may be Infinity. */
+  /** Maximum of `calls.retrying`, over all workers; may be Infinity. */
   readonly max: number;
   readonly budget: RetryBudget | undefined;
   /** Counts the retries that the limits prevented. */
