@@ -9,6 +9,7 @@ const data = { type: "object" } as const;
 
 const KINDS: Words<Step["kind"]> = {
   connection: true,
+  challenge: true,
   listener: true,
   route: true,
   group: true,

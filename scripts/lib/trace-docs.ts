@@ -129,6 +129,15 @@ const EVENTS: Docs = {
       },
     },
   },
+  acmeChallenge: {
+    when: "the request asks for the answer to a challenge of an ACME server by `http-01`, where listeners use [ACME](acme.md)",
+    fields: {
+      result: {
+        schema: { enum: ["answered", "unknown"] },
+        text: "`answered`: by the gateway, for an order of its own, so no route takes part; `unknown`: no order has this token, and the request goes on to the routes",
+      },
+    },
+  },
   traceSampling: {
     when: "tracing is configured, and the sampling decision was made",
     fields: {

@@ -1,12 +1,13 @@
 import assert from "node:assert/strict";
 import { X509Certificate } from "node:crypto";
 import { once } from "node:events";
-import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { test } from "node:test";
+import { setImmediate as nextTurn } from "node:timers/promises";
 import { AcmeTestServer } from "../../test/helpers/acme-server.ts";
 import { noOpenssl } from "../../test/helpers/certificates.ts";
 import { until } from "../../test/helpers/until.ts";
@@ -14,6 +15,7 @@ import { LogOutput } from "../base/log.ts";
 import { parseLogFilter } from "../base/log-filter.ts";
 import { OwnSockets } from "../base/own-sockets.ts";
 import { Egress, NO_LOOKUP_RULES } from "../net/egress.ts";
+import { makeSelfSigned } from "../tls/x509/self-signed.ts";
 import { type Fetch, fetchThrough } from "../upstream/callouts/fetch.ts";
 import { Resolver } from "../upstream/resolve/resolver.ts";
 import { Certificates } from "./certificates.ts";
@@ -102,6 +104,26 @@ test("a certificate is ordered, although nonces are rejected; only its owner can
   const { validFromDate, validToDate } = stored(certificate);
   const share = (renewal - validFromDate.getTime()) / (validToDate.getTime() - validFromDate.getTime());
   assert.ok(share >= 2 / 3 && share < 0.72, `${share}`);
+});
+
+test("a start with many certificates opens few of their files at a time", async () => {
+  await using scene = await Scene.start();
+  const wanted = Array.from({ length: 400 }, (_, i) => scene.certificate(`n${i}.example`));
+  const { cert, key } = makeSelfSigned("n.example", Date.now());
+  for (const { settings, name } of wanted) {
+    mkdirSync(dirname(certificateFile(settings, name)), { recursive: true });
+    writeFileSync(certificateFile(settings, name), `${key}${cert}`);
+  }
+  const process = scene.process();
+  const open = (): number => readdirSync("/dev/fd").length;
+  const before = open();
+  let most = 0;
+  process.follow(wanted);
+  while (wanted.some((each) => steps(process, each) !== "renew")) {
+    most = Math.max(most, open());
+    await nextTurn();
+  }
+  assert.ok(most < before + 100, `${most - before} files`);
 });
 
 test("processes that share a storage place one order for each name, in one account", { skip: noOpenssl }, async () => {

@@ -14,6 +14,8 @@ import { type CertificateState, type Failure, readState, readStored, writeCertif
 
 /** Orders at the same time; CAs ask clients not to have many. */
 const MAX_ORDERS = 4;
+/** Certificates that are read at the same time: after a start all are, and each takes two open files. */
+const MAX_READS = 16;
 /** What others may have changed in the storage is looked at this often, also because clocks jump. */
 const LOOK_MS = 60 * 60_000;
 /** Another process is ordering the certificate. */
@@ -71,6 +73,7 @@ export class Certificates {
   readonly #swept = new Set<string>();
   readonly #closing = new AbortController();
   readonly #orders = new ConcurrencyLimit(MAX_ORDERS);
+  readonly #reads = new ConcurrencyLimit(MAX_READS);
 
   constructor(fetch: Fetch, log: Logger, pace: Pace = PACE) {
     this.#fetch = fetch;
@@ -155,9 +158,8 @@ export class Certificates {
   /** When to look again; undefined: an order is due now. */
   async #due(managed: Managed): Promise<number | undefined> {
     const { certificate } = managed;
-    let state = await readState(certificate);
+    const [state, stored] = await this.#reads.run(() => Promise.all([readState(certificate), readStored(certificate)]));
     const { failure } = state;
-    const stored = await readStored(certificate);
     const now = Date.now();
     const mayTry = failure === undefined || failure.retryAt <= now;
     if (stored === undefined) {
@@ -172,10 +174,7 @@ export class Certificates {
     let info = state.renewal?.id === id ? state.renewal : undefined;
     if (id !== undefined && (info === undefined || info.askAgainAt <= now) && stored.validToDate.getTime() > now) {
       info = await this.#askWhen(managed, id, info);
-      if (info !== undefined) {
-        state = { ...state, renewal: info };
-        await writeState(certificate, state);
-      }
+      if (info !== undefined) await writeState(certificate, { ...state, renewal: info });
     }
     const renew = renewAt(certificate.name, stored, info);
     if (renew > now) {

@@ -51,10 +51,16 @@ export function tlsChallenge(name: string): string | undefined {
   return /^[\w.-]{1,253}$/.test(name) ? `${name}.tls-alpn` : undefined;
 }
 
+/** The last folder: thousands of names mostly have the same, and making it takes 10 µs. */
+let last: (Issuer & { readonly folder: string }) | undefined;
+
 /** A folder for each directory, so a change of the directory orders new certificates and keeps the former. */
 function issuerFolder({ storage, directory }: Issuer): string {
-  const host = (URL.parse(directory)?.hostname ?? "").replace(/[^\w.-]/g, "_");
-  return join(storage, `${host}-${digest(directory)}`);
+  if (last?.storage !== storage || last.directory !== directory) {
+    const host = (URL.parse(directory)?.hostname ?? "").replace(/[^\w.-]/g, "_");
+    last = { storage, directory, folder: join(storage, `${host}-${digest(directory)}`) };
+  }
+  return last.folder;
 }
 
 function digest(text: string): string {

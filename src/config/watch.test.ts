@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, suite, test } from "node:test";
 import { ABSENT, type Digests, UNKNOWN } from "./parse/inputs.ts";
-import { FileWatch, pauseAfter } from "./watch.ts";
+import { FileWatch, pauseAfter, pauseOnceNoticed } from "./watch.ts";
 
 function digest(text: string): string {
   return createHash("sha256").update(text).digest("hex");
@@ -140,6 +140,14 @@ suite("FileWatch", () => {
     });
   });
 
+  test("closed by what it calls: nothing is left that would check again", async () => {
+    const timers = (): number => process.getActiveResourcesInfo().filter((each) => each === "Timeout").length;
+    const before = timers();
+    start(file);
+    await notice(() => writeFileSync(file, "two and more")).then(() => watch.close());
+    assert.equal(timers(), before);
+  });
+
   test("one that stays missing", async () => {
     start(file);
     await notice(() => rmSync(file));
@@ -169,4 +177,10 @@ suite("FileWatch", () => {
 test("regular checks are rarer if each costs much, as with a thousand files", () => {
   assert.equal(pauseAfter(0.1), 250);
   assert.equal(pauseAfter(10), 2000);
+});
+
+test("many notifications, as from a folder of ACME, cause few checks", () => {
+  assert.equal(pauseOnceNoticed(0.1, 5), 0);
+  assert.equal(pauseOnceNoticed(10, 50), 150);
+  assert.equal(pauseOnceNoticed(10, 1000), 0);
 });

@@ -9,6 +9,8 @@ const MAX_WAIT_MS = 1000;
 const POLL_MS = 250;
 /** Regular checks take at most this part of a processor: one of 1,000 files takes 7 ms. */
 const POLL_SHARE = 1 / 200;
+/** The same of checks that notifications cause. */
+const NOTICED_SHARE = 1 / 20;
 /** How long a file may be missing before that counts as a change: some programs remove a file before they write it again. */
 const ABSENT_MS = 1000;
 
@@ -19,21 +21,24 @@ const ABSENT_MS = 1000;
 export class FileWatch {
   readonly #onChange: () => void;
   readonly #disk = new DiskDigests();
-  #poll: NodeJS.Timeout;
   #files: Digests = new Map();
   #folders = new Map<string, FSWatcher>();
+  /** The next check; there is one while a change is waited for. */
   #timer: NodeJS.Timeout | undefined;
+  #waiting = false;
+  /** The next check comes as early as it may. */
+  #soon = false;
+  /** Milliseconds of the processor that the last check took, and when it ended. */
+  #cost = 0;
+  #checkedAt = 0;
   /** The different content at the last check; undefined while nothing differs. */
   #seen: string | undefined;
   #differsSince = 0;
   readonly #absentSince = new Map<string, number>();
-  #waiting = false;
-  #closed = false;
 
   /** `onChange` is called once after each `follow`. */
   constructor(onChange: () => void) {
     this.#onChange = onChange;
-    this.#poll = this.#pollAfter(0);
   }
 
   /** Watches files that were read: calls back once the content of one differs, which it may already do. */
@@ -50,7 +55,7 @@ export class FileWatch {
     }
     for (const [folder, watcher] of this.#folders) if (!kept.has(folder)) watcher.close();
     this.#folders = kept;
-    this.#notice();
+    this.#checkAfter(0);
   }
 
   /** The present content of the watched files. */
@@ -65,35 +70,33 @@ export class FileWatch {
 
   close(): void {
     this.#waiting = false;
-    this.#closed = true;
-    clearTimeout(this.#poll);
     clearTimeout(this.#timer);
     for (const watcher of this.#folders.values()) watcher.close();
   }
 
-  /** `cost`: milliseconds of the processor that the last check took. */
-  #pollAfter(cost: number): NodeJS.Timeout {
-    const check = (): void => {
-      const before = process.threadCpuUsage();
-      this.#notice();
-      const { user, system } = process.threadCpuUsage(before);
-      if (!this.#closed) this.#poll = this.#pollAfter((user + system) / 1000);
-    };
-    return setTimeout(check, pauseAfter(cost)).unref();
+  #checkAfter(pause: number): void {
+    clearTimeout(this.#timer);
+    this.#timer = setTimeout(() => this.#check(), pause).unref();
   }
 
+  /** Something has happened in a folder, perhaps to a file that nobody reads: in that of ACME, many times for each order. */
   #notice(): void {
-    // A check is due anyway.
-    if (this.#timer === undefined && this.#waiting) this.#look();
+    if (!this.#waiting || this.#soon || this.#seen !== undefined) return;
+    this.#soon = true;
+    this.#checkAfter(pauseOnceNoticed(this.#cost, performance.now() - this.#checkedAt));
   }
 
-  #look(): void {
-    this.#timer = undefined;
-    if (!this.#waiting) return;
+  #check(): void {
+    const before = process.threadCpuUsage();
     const now = performance.now();
     const changed = this.#changed(now);
+    const { user, system } = process.threadCpuUsage(before);
+    this.#cost = (user + system) / 1000;
+    this.#checkedAt = performance.now();
+    this.#soon = false;
     if (changed === "") {
       this.#seen = undefined;
+      this.#checkAfter(pauseAfter(this.#cost));
       return;
     }
     if (this.#seen === undefined) this.#differsSince = now;
@@ -103,7 +106,7 @@ export class FileWatch {
       return;
     }
     this.#seen = changed;
-    this.#timer = setTimeout(() => this.#look(), QUIET_MS).unref();
+    this.#checkAfter(QUIET_MS);
   }
 
   /** The files whose content differs, with their present content. */
@@ -149,4 +152,9 @@ export class FileWatch {
 /** Milliseconds until the next regular check, after one that has taken `cost` milliseconds of the processor. */
 export function pauseAfter(cost: number): number {
   return Math.max(POLL_MS, cost / POLL_SHARE);
+}
+
+/** Milliseconds until the check after a notification, `since` milliseconds after a check that has taken `cost`. */
+export function pauseOnceNoticed(cost: number, since: number): number {
+  return Math.max(0, cost / NOTICED_SHARE - since);
 }

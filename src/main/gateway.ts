@@ -380,7 +380,8 @@ export class Gateway {
 
   #applied(configuration: PackedIr, warnings: readonly Diagnostic[]): void {
     this.#configuration = configuration;
-    void this.certificates.follow(configuration.frame);
+    // A start does not wait for a look at each certificate, nor does a server ask for an answer before there is one.
+    void this.#ready.promise.then(() => this.certificates.follow(configuration.frame));
     for (const { source: _line, ...warning } of warnings) this.#log.warn(formatDiagnostics([warning]).trimEnd());
     for (const bind of configuration.frame.binds) {
       if (bind.mode === "internal") continue;

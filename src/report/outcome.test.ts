@@ -195,3 +195,21 @@ test("a connection without requests is closed, and a request that outlives its t
   assert.match(line(ended), /→ still running after 3 µs/);
   assert.match(outcome(WON, ended), /^GET http:\/\/a\/x → still running after 3 µs · route api$/);
 });
+
+test("a challenge of an ACME server is answered by the gateway, or goes to a route", () => {
+  const challenge = (result: string) => event("info", { type: "acmeChallenge", result });
+  assert.equal(
+    outcome(challenge("answered"), done(200)),
+    "GET http://a/x → 200 in 3 µs · response to an ACME challenge",
+  );
+  assert.match(outcome(challenge("unknown"), WON, done(200)), /route api · the only route that matches$/);
+  const lines = treeLines([challenge("answered"), challenge("unknown")]).map(({ result, text }) => [result, text]);
+  assert.deepEqual(lines, [
+    ["yes", "challenge http-01  answered by the gateway, for an order of its own; no route takes part"],
+    ["skipped", "challenge http-01  no order of this gateway has this token, so the request goes on to the routes"],
+  ]);
+  assert.equal(
+    rowsOf([challenge("answered")]).map(({ label, summary }) => `${label}: ${summary}`)[0],
+    "ACME: answered by the gateway, for an order of its own; no route takes part",
+  );
+});

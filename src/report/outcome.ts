@@ -116,6 +116,8 @@ interface Decision {
 
 /** What decided the outcome of the request. */
 function decisionOf(rows: readonly Row[], finished: Row, route: Row | undefined): Decision {
+  const challenge = rows.find(({ message }) => message.type === "acmeChallenge" && message.result === "answered");
+  if (challenge !== undefined) return { text: "response to an ACME challenge", row: challenge };
   const { status, error } = finished.message;
   const code = typeof status === "number" ? status : 0;
   if (route !== undefined && selectedName(route.message) === "") return { text: noRoute(route.message), row: route };

@@ -1,5 +1,6 @@
 /** The summaries of the event list (reference 5.4). */
 import { type Fields, fieldsOf } from "../base/fields.ts";
+import { acmeChallengeText } from "../trace/acme-challenge.ts";
 import { authorizationText, type ShownRule } from "../trace/authorization.ts";
 import { bytesOf, textOfBody } from "./bodies.ts";
 import { evaluatedCount, selectedName } from "./fields.ts";
@@ -15,6 +16,7 @@ const LABELS: Readonly<Record<string, string>> = {
   policySelection: "Policies",
   policy: "Policy",
   policyEvent: "Policy Event",
+  acmeChallenge: "ACME",
   traceSampling: "Tracing",
   authorizationResult: "Authz",
   shadowDecision: "Shadow",
@@ -52,6 +54,7 @@ const SUMMARIES: Readonly<Record<string, Summary>> = {
   policySelection,
   policy,
   policyEvent: (message) => `${textOf(message.kind)}: ${textOf(message.details)}`,
+  acmeChallenge: (message) => acmeChallengeText(message.result),
   traceSampling: (message) => textOf(message.decision),
   authorizationResult: authorization,
   shadowDecision: shadowText,

@@ -64,6 +64,12 @@ export type TraceMessage =
       /** Where each kind was written, of `authorization` each rule; absent without policies. */
       readonly origins?: Readonly<Record<string, readonly Origin[]>>;
     }
+  | {
+      /** The request asks for the answer to a challenge of an ACME server (RFC 8555 8.3), on a port where the gateway has such. */
+      readonly type: "acmeChallenge";
+      /** `answered`: by the gateway itself; `unknown`: none of its orders has this token, and the request goes on. */
+      readonly result: "answered" | "unknown";
+    }
   | { readonly type: "traceSampling"; readonly decision: SamplingDecision }
   | { readonly type: "policy"; readonly kind: PolicyEventKind; readonly result: PolicyResult }
   | {

@@ -3,6 +3,7 @@ import { readableValue } from "../base/header-text.ts";
 import type { Origin } from "../base/origin.ts";
 import { sameData } from "../base/same-data.ts";
 import type { Need } from "../cel/index.ts";
+import { acmeChallengeText } from "./acme-challenge.ts";
 import { authorizationText, type ShownRule } from "./authorization.ts";
 import type { ExpressionResult, PartResult, RequestState, RuleResult, TraceEvent, TraceMessage } from "./events.ts";
 import { EFFECTIVE_NAMES, shadowKey, writtenPolicy } from "./policy-kinds.ts";
@@ -11,6 +12,8 @@ import { type KeyedRoute, routeName } from "./route-names.ts";
 export interface Step {
   readonly kind:
     | "connection"
+    /** A question of an ACME server, which the gateway may answer itself. */
+    | "challenge"
     | "listener"
     | "route"
     /** A route group, to which the route before it delegates. */
@@ -85,6 +88,14 @@ function stepOf({ message, severity, scope }: TraceEvent, all: readonly TraceEve
         steps: message.rules.map((each, i) => rule(each, origins[i])),
       };
     }
+    case "acmeChallenge":
+      return {
+        kind: "challenge",
+        name: "http-01",
+        result: message.result === "answered" ? "yes" : "skipped",
+        reason: acmeChallengeText(message.result),
+        steps: [],
+      };
     case "requestSnapshot":
       return message.stage === "final request" ? sent(message.requestState) : undefined;
     case "backendCallStart": {

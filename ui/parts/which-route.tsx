@@ -57,7 +57,7 @@ function Answer({ draft }: { readonly draft: Draft }): VNode {
   );
 }
 
-const SHOWN: ReadonlySet<Step["kind"]> = new Set(["listener", "route", "group"]);
+const SHOWN: ReadonlySet<Step["kind"]> = new Set(["challenge", "listener", "route", "group"]);
 
 /** One of the ways that a request may take through the routes. */
 function Way({ steps }: { readonly steps: readonly Step[] }): VNode {

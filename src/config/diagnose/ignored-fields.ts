@@ -77,16 +77,14 @@ class Absence {
     }
     if (typeof value !== "object" || value === null) return value;
     let changed = false;
-    const present: [string, unknown][] = [];
-    for (const [name, inner] of Object.entries(value)) {
-      if (!named && this.#isAbsent(name, inner)) {
-        changed = true;
-        continue;
-      }
-      const left = FREE.has(name) ? inner : this.#removeAt(name, inner, this.#path.length === 0 && NAMED.has(name));
-      changed ||= left !== inner;
-      present.push([name, left]);
-    }
+    const present = Object.entries(value).filter((entry) => {
+      const [name, inner] = entry;
+      const absent = !named && this.#isAbsent(name, inner);
+      if (!absent && !FREE.has(name))
+        entry[1] = this.#removeAt(name, inner, this.#path.length === 0 && NAMED.has(name));
+      changed ||= absent || entry[1] !== inner;
+      return !absent;
+    });
     return changed ? Object.fromEntries(present) : value;
   }
 

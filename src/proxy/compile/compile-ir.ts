@@ -46,9 +46,9 @@ export function* compileIr(
   const addresses = yield* AddressBook.reading(packedAddresses, before?.addresses);
   const outbound = new Outbound(ir, addresses, services, endpoints, before?.destinations.former);
   const { destinations, environment } = outbound;
+  const backends = new Backends(outbound, endpoints, metrics);
   let complete = false;
   try {
-    const backends = new Backends(outbound, endpoints, metrics);
     const routes = new Routes(ir, backends, outbound, services, before);
     const rejections = new Rejections();
     for (const each of packed) yield* rejections.noting(each.owner, routes.add(each));
@@ -74,7 +74,7 @@ export function* compileIr(
       routes: routes.known,
     };
   } finally {
-    if (!complete) endpoints.release(destinations.held);
+    if (!complete) endpoints.drop({ endpoints: destinations.held, calls: backends.calls });
   }
 }
 

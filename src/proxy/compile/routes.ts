@@ -4,6 +4,7 @@
  */
 import { messageOf } from "../../base/errors.ts";
 import type { Ir, Route, TcpRoute } from "../../ir/ir.ts";
+import { placeName } from "../../ir/origins.ts";
 import { digestAt, groupOwner, type PackedRoutes, routeAt } from "../../ir/packed-ir.ts";
 import { compilePolicies } from "../../policies/compile.ts";
 import { NO_POLICY_SET } from "../../policies/merge.ts";
@@ -133,12 +134,15 @@ export class Routes {
     const backends = route.backends.map((backend) => this.#backends.compile(backend, labels, "request", part));
     return router.add(route, {
       only: onlyBackend(backends),
-      policies: compilePolicies(route.policies, "route", part.environment, route.key),
+      policies: compilePolicies(route.policies, "route", part.environment, route.key, (kind) =>
+        placeName(kind, route, route.key),
+      ),
       key: route.key,
       createdAt: route.createdAt ?? 0,
       label,
       rule: route.ruleName,
       policySet: Object.keys(route.policies).length === 0 ? NO_POLICY_SET : route.policies,
+      ...(route.sources && { sources: route.sources }),
       backends,
       totalWeight: totalWeight(backends),
       series: new SeriesCache(this.#services.metrics, labels),

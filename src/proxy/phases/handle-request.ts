@@ -194,12 +194,13 @@ function asGatewayError(error: unknown, log: Services["log"]): GatewayError {
 
 // ── the first phase ──
 
-/** No route answers this request, so the log says why it has a response. */
+/** If no route answers this request, the log says why it has a response. */
 async function validated(
   answer: Promise<undefined | LocalReply>,
-  { downstream, request, services }: Pick<Exchange, "downstream" | "request" | "services">,
+  { downstream, request, services, trace }: Pick<Exchange, "downstream" | "request" | "services" | "trace">,
 ): Promise<undefined | LocalReply> {
   const reply = await answer;
+  trace?.acmeChallenge(reply === undefined ? "unknown" : "answered");
   if (reply !== undefined)
     services.log.info("a validation by http-01 was answered", {
       name: request.authority,

@@ -95,6 +95,8 @@ function lineOf(message: TraceMessage): Line | undefined {
       const fields = { matched: matched.join("; "), inputs };
       return { module: "policies", level: "debug", text: `authorization: ${message.result}`, fields };
     }
+    case "acmeChallenge":
+      return { module: "proxy", level: "debug", text: "acme challenge", fields: { result: message.result } };
     case "traceSampling":
       return { module: "proxy", level: "debug", text: "sampling", fields: { decision: message.decision } };
     case "backendCallStart":

@@ -12,7 +12,15 @@ import type { PolicyEnvironment } from "../../policies/contract/deps.ts";
 import type { RequestMetadata } from "../../policies/contract/types.ts";
 import { kindsOf } from "../../policies/merge.ts";
 import { BodyCapture } from "../../trace/body-capture.ts";
-import type { CallTiming, Candidate, GrpcEnd, Phase, RequestState, SamplingDecision } from "../../trace/events.ts";
+import type {
+  CallTiming,
+  Candidate,
+  GrpcEnd,
+  Phase,
+  RequestState,
+  SamplingDecision,
+  TraceMessage,
+} from "../../trace/events.ts";
 import { RequestSecrets } from "../../trace/secrets.ts";
 import { allSinks, type Outcome, severityOf, type TraceSink } from "../../trace/tracer.ts";
 import type { ConnectTimes } from "../../upstream/connections/connect-attempt.ts";
@@ -250,6 +258,11 @@ export class RequestTrace extends PolicyEvents {
     });
     const none = { selectedRoute: null, evaluatedRoutes: [], candidates: [] };
     this.#tracer.emit("error", { type: "routeSelection", ...none, listeners: shown });
+  }
+
+  /** Whether the gateway answers a challenge of an ACME server itself. */
+  acmeChallenge(result: Extract<TraceMessage, { type: "acmeChallenge" }>["result"]): void {
+    this.#tracer.emit("info", { type: "acmeChallenge", result });
   }
 
   traceSampling(decision: SamplingDecision): void {

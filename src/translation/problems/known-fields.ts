@@ -54,28 +54,30 @@ interface WrittenCondition {
 
 /** Every condition in a value that fits a schema. */
 export function writtenConditions(schema: z.core.$ZodType, value: unknown, path: Path): Generator<WrittenCondition> {
-  return conditionsAt([schema], value, path);
+  return conditionsAt(unwrap(schema), value, path);
 }
 
-function* conditionsAt(schemas: readonly z.core.$ZodType[], value: unknown, path: Path): Generator<WrittenCondition> {
-  const defs = schemas.filter(holdsConditions).flatMap(unwrap);
+function* conditionsAt(defs: readonly Def[], value: unknown, path: Path): Generator<WrittenCondition> {
   if (typeof value === "string") {
     const [field] = defs.flatMap((def) => def.condition ?? []);
     if (field !== undefined) yield { path, text: value, field };
-  } else if (typeof value === "object" && value !== null && defs.length > 0)
+  } else if (typeof value === "object" && value !== null)
     for (const [name, each] of Object.entries(value)) {
       const part = Array.isArray(value) ? Number(name) : name;
-      yield* conditionsAt(
-        defs.flatMap((def) => partOf(def, part) ?? []),
-        each,
-        [...path, part],
-      );
+      const inner = defs.flatMap((def) => holdingPartOf(def, part));
+      if (inner.length > 0) yield* conditionsAt(inner, each, [...path, part]);
     }
+}
+
+/** As `partOf`; empty if its values can have no conditions, as most cannot: these are not looked at. */
+function holdingPartOf(def: Def, part: PropertyKey): readonly Def[] {
+  const schema = partOf(def, part);
+  return schema !== undefined && holdsConditions(schema) ? unwrap(schema) : [];
 }
 
 const holding = new WeakMap<z.core.$ZodType, boolean>();
 
-/** Whether a value of a schema can have conditions. Most cannot, and their values are not looked at. */
+/** Whether a value of a schema can have conditions. */
 function holdsConditions(schema: z.core.$ZodType): boolean {
   const known = holding.get(schema);
   if (known !== undefined) return known;

@@ -2,12 +2,19 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { CertificatesAnswer } from "../../../src/admin/plane/certificates.ts";
 import type { ConfigStatus } from "../../../src/admin/plane/config-status.ts";
+import type { TraceEvent } from "../../../src/trace/events.ts";
 import { AcmeTestServer } from "../../helpers/acme-server.ts";
 import { noOpenssl } from "../../helpers/certificates.ts";
 import { freePorts } from "../../helpers/free-ports.ts";
 import { TestGateway } from "../../helpers/gateway.ts";
 import { until } from "../../helpers/until.ts";
+import { traceOf } from "../trace/support.ts";
 import { get, logged, tlsConnect } from "./support.ts";
+
+/** What the trace of a request says about it as a challenge. */
+function resultsIn(events: readonly TraceEvent[]): string[] {
+  return events.flatMap(({ message }) => (message.type === "acmeChallenge" ? [message.result] : []));
+}
 
 /** The certificate that clients get for a name; undefined: the handshake fails. */
 async function served(port: number, servername: string): Promise<string | undefined> {
@@ -77,18 +84,27 @@ test("until its certificate is issued a listener refuses or is self-signed, then
   const validation = async (token: string) =>
     (await fetch(`http://127.0.0.1:${http}/.well-known/acme-challenge/${token}`)).text();
   const { token = "", thumbprint } = server.orders.find(({ name }) => name === "b.example") ?? {};
-  assert.equal(await validation(token), `${token}.${thumbprint}`);
+  const answered = await traceOf(gateway, async () => {
+    assert.equal(await validation(token), `${token}.${thumbprint}`);
+  });
+  assert.deepEqual(resultsIn(answered), ["answered"]);
+  assert.ok(answered.every(({ message }) => message.type !== "routeSelection"));
   // Servers follow redirects to HTTPS.
   const redirected = await get(tls, "b.example", { rejectUnauthorized: false }, `/.well-known/acme-challenge/${token}`);
   assert.equal(redirected.body, `${token}.${thumbprint}`);
   await logged(gateway, { message: "a validation by http-01 was answered", name: `127.0.0.1:${http}` });
   // Tokens of others are requests like any other, as are names of other files.
-  assert.equal(await validation("aaaaaaaaaaaaaaaaaaaaaaaa"), "after");
+  const passed = await traceOf(gateway, async () => {
+    assert.equal(await validation("aaaaaaaaaaaaaaaaaaaaaaaa"), "after");
+  });
+  assert.deepEqual(resultsIn(passed), ["unknown"]);
   assert.equal(await validation("a.example.tls-alpn"), "after");
   // It is validated by http-01, so the listener takes this for a handshake with a client that speaks no protocol it knows.
   await assert.rejects(tlsConnect(tls, { servername: "b.example", ALPNProtocols: ["acme-tls/1"] }), {
     code: "ERR_SSL_TLSV1_ALERT_NO_APPLICATION_PROTOCOL",
   });
+  const other = await traceOf(gateway, () => get(tls, "b.example", { rejectUnauthorized: false }, "/"));
+  assert.deepEqual(resultsIn(other), []);
   held.resolve();
   const trusted = { ca: server.authority.cert };
   for (const name of ["a.example", "b.example"]) {
