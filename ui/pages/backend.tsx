@@ -188,10 +188,11 @@ function LookupCell({ endpoint: { name, state } }: { readonly endpoint: Endpoint
   );
 }
 
-function limitsOf({ limits }: EndpointView): string {
+function limitsOf({ limits, perWorker }: EndpointView): string {
   if (limits === undefined) return "";
   const { connections, waiting, requests } = limits;
-  return `${connections} connections, ${waiting} waiting${requests === null ? "" : `, ${requests} requests`}`;
+  const alone = perWorker === undefined ? "" : "; each worker counts alone";
+  return `${connections} connections, ${waiting} waiting${requests === null ? "" : `, ${requests} requests`}${alone}`;
 }
 
 function checksOf({ check }: EndpointView): string {
