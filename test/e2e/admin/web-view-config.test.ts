@@ -97,7 +97,7 @@ test("a rejected configuration is shown with its problem, and a new one takes it
   assert.equal(await gateway.reconfigure(configuration(0)), "applied");
   // One more is about the missing document.
   await shows(page, "121 warnings");
-  await page.evaluate("document.querySelector('.notes:last-of-type summary').click()");
+  await page.evaluate("[...document.querySelectorAll('.notes summary')].at(-1).click()");
   await shows(page, "routes[1].policies.localRateLimit[0]: ");
   await shows(page, "and more, which tracegate check prints");
   await fits(page, 400, 1400);
