@@ -1,6 +1,16 @@
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
-import { mkdirSync, mkdtempSync, renameSync, rmSync, symlinkSync, utimesSync, writeFileSync } from "node:fs";
+import { once } from "node:events";
+import {
+  mkdirSync,
+  mkdtempSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+  utimesSync,
+  watch as watchFolder,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, suite, test } from "node:test";
@@ -140,12 +150,33 @@ suite("FileWatch", () => {
     });
   });
 
-  test("closed by what it calls: nothing is left that would check again", async () => {
-    const timers = (): number => process.getActiveResourcesInfo().filter((each) => each === "Timeout").length;
-    const before = timers();
+  test("a change after the end is not reported", async () => {
+    let notices = 0;
+    const closed = new FileWatch(() => notices++);
+    closed.follow(new Map([[file, digest("one")]]));
+    closed.close();
     start(file);
-    await notice(() => writeFileSync(file, "two and more")).then(() => watch.close());
-    assert.equal(timers(), before);
+    await notice(() => writeFileSync(file, "two and more"));
+    assert.equal(notices, 0);
+  });
+
+  test("notifications of the system make it check earlier, each time", async (t) => {
+    t.mock.timers.enable({ apis: ["setTimeout"] });
+    let notices = 0;
+    noticed = () => notices++;
+    for (const text of ["two", "three"]) {
+      start(file);
+      t.mock.timers.tick(0);
+      const other = watchFolder(folder);
+      writeFileSync(file, text);
+      await once(other, "change");
+      other.close();
+      await new Promise(setImmediate);
+      // Before the next regular check, and then until the content has not changed for a while.
+      t.mock.timers.tick(140);
+      t.mock.timers.tick(100);
+    }
+    assert.equal(notices, 2);
   });
 
   test("one that stays missing", async () => {
