@@ -18,5 +18,5 @@ const view = await bundleWebView();
 writeNotices(`${dist}/THIRD-PARTY-NOTICES.txt`, new Set([...modules, ...view.modules]));
 await recordCodeCache(dist);
 process.stdout.write(
-  `build: ${files.length} bundles in dist/, web view of ${Math.ceil(view.size / 1024)} KiB with gzip\n`,
+  `build: ${files.length} bundles in dist/, web view of ${Math.ceil(view.all / 1024)} KiB with gzip, its first page ${Math.ceil(view.size / 1024)} KiB\n`,
 );

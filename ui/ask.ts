@@ -109,6 +109,25 @@ export async function askFile<T>(
 }
 
 /**
+ * More of the code of this page.
+ * @throws AskError
+ */
+export async function askCode<Module>(load: () => Promise<Module>): Promise<Module> {
+  const answered = waitLong();
+  try {
+    return await load();
+  } catch {
+    // Browsers do not tell a lost connection from a file that is gone.
+    throw new AskError(
+      "The gateway does not answer, or has another version than this page: should this stay, load the page again.",
+      true,
+    );
+  } finally {
+    answered();
+  }
+}
+
+/**
  * Begins to trace the next request that fits the query; resolves once the gateway waits for it. The events follow as they happen, until the
  * request has ended.
  * @throws AskError, also from the events if the connection breaks

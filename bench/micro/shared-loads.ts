@@ -7,7 +7,7 @@
 import { BucketBalancer } from "../../src/upstream/balancers/balancer.ts";
 import { ALGORITHMS } from "../../src/upstream/balancers/registry.ts";
 import { Endpoint } from "../../src/upstream/endpoints/endpoint.ts";
-import { SharedLoads } from "../../src/upstream/endpoints/shared-loads.ts";
+import { SharedLoads } from "../../src/upstream/loads/shared-loads.ts";
 import type { Pool } from "../../src/upstream/pools/pool.ts";
 
 const SERVERS = 8;

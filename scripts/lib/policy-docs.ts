@@ -1,5 +1,6 @@
 /** The pages about policies: docs/policies/, one for each kind and one about all of them. */
 import { BACKEND_KINDS, TRAFFIC_KINDS } from "../../src/controller/crd/policy.ts";
+import { DECIDES_NOTHING, isShadowable, whyNotShadowable } from "../../src/policies/contract/shadow.ts";
 import { FINAL_ORDER, REQUEST_ORDER, RESPONSE_ORDER } from "../../src/policies/order.ts";
 import type { PolicyKind } from "../../src/policies/policy-set.ts";
 import { KINDS as ALL } from "../../src/policies/registry.ts";
@@ -21,7 +22,29 @@ export function policyPages(
 ): Readonly<Record<string, string>> {
   const overviewPath = "docs/policies/README.md";
   const pages = KINDS.map((kind) => [`docs/${policyPage(kind)}`, page(kind, reference, readFile)] as const);
-  return { [overviewPath]: overview(readFile(overviewPath), reference), ...Object.fromEntries(pages) };
+  const shadowPath = "docs/shadow.md";
+  return {
+    [overviewPath]: overview(readFile(overviewPath), reference),
+    [shadowPath]: generatedPart(shadowPath, readFile(shadowPath), "policies", shadowTable()),
+    ...Object.fromEntries(pages),
+  };
+}
+
+/** Which kinds can be in shadow. Those that decide nothing have a line in common. */
+function shadowTable(): string {
+  const kinds = KINDS.filter((kind) => isShadowable(kind) || whyNotShadowable(kind) !== undefined);
+  const rows = kinds
+    .filter((kind) => whyNotShadowable(kind) !== DECIDES_NOTHING)
+    .map(
+      (kind) =>
+        `| [\`${kind}\`](${policyPage(kind)}) | ${isShadowable(kind) ? "yes" : `no: ${whyNotShadowable(kind)}`} |`,
+    );
+  const others = kinds.filter((kind) => whyNotShadowable(kind) === DECIDES_NOTHING).map((kind) => `\`${kind}\``);
+  return `| Policy | In shadow |
+|---|---|
+${rows.join("\n")}
+| ${others.join(", ")} | no: ${DECIDES_NOTHING} |
+`;
 }
 
 function page(kind: PolicyKind, reference: ConfigReference, readExample: (path: string) => string): string {

@@ -2,6 +2,7 @@
 declare module "rolldown" {
   export interface OutputChunk {
     readonly type: "chunk";
+    readonly name: string;
     readonly fileName: string;
     readonly code: string;
     /** Absolute paths of the files in it. */
@@ -22,6 +23,7 @@ declare module "rolldown" {
       readonly format: "cjs" | "esm";
       readonly entryFileNames: string;
       readonly chunkFileNames: string;
+      readonly hashCharacters?: "hex";
       readonly comments: false;
       readonly minify?: boolean;
     }): Promise<{ readonly output: readonly (OutputChunk | { readonly type: "asset" })[] }>;

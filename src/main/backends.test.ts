@@ -25,7 +25,8 @@ const HEALTHY: EndpointStats = {
   overflows: 2,
   check: null,
   pool: { active: 0, idle: 0, connecting: 0, waiting: 0, overflows: 3 },
-  limits: { connections: 10, waiting: 5, requests: null },
+  limits: { connections: 10, waiting: 5, requests: null, shared: { waiting: false, requests: false } },
+  countsAlone: false,
 };
 
 /** A static backend that two routes use, one of them with connections of its own, and a service with so many workloads, of which the last is not ready, and so many routes. */
@@ -156,6 +157,8 @@ test("an endpoint has the cause of its last eviction, what its limits rejected, 
   assert.deepEqual(endpoint?.evicted?.cause, { consecutiveFailures: 5, health: 0.5 });
   assert.ok((endpoint?.evicted?.until ?? 0) > Date.now());
   assert.deepEqual(endpoint?.limits, { connections: 20, waiting: 10, requests: null, rejected: 5 });
+  assert.equal(endpoint?.perWorker, undefined);
+  assert.equal(views(1, { countsAlone: true }).one("/shop")?.endpoints.shown[0]?.perWorker, true);
   assert.deepEqual(
     [endpoint?.requests, view?.requests, view?.routes.shown.map(({ name }) => name)],
     [100, 7, ["default/a", "default/b"]],

@@ -126,7 +126,7 @@ export class BackendViews {
 
   #endpointView({ addresses, capacity, stats: all }: SeenEndpoint, changes: EndpointView["changes"]): EndpointView {
     const stats = combined(all);
-    const { evictedMs = null, check, pool, name, limits, resolved } = stats ?? {};
+    const { evictedMs = null, check, pool, name, limits, resolved, countsAlone } = stats ?? {};
     const eviction = changes.find(({ state }) => state === "evicted");
     return {
       addresses: addresses.map(targetName),
@@ -151,7 +151,8 @@ export class BackendViews {
         pool: { active: pool.active, idle: pool.idle, connecting: pool.connecting, waiting: pool.waiting },
       }),
       ...((name ?? resolved) && { name: nameView(name, resolved) }),
-      ...(limits && { limits: { ...limits, rejected: (stats?.overflows ?? 0) + (pool?.overflows ?? 0) } }),
+      ...(limits && { limits: limitsView(limits, (stats?.overflows ?? 0) + (pool?.overflows ?? 0)) }),
+      ...(countsAlone && { perWorker: true as const }),
     };
   }
 
@@ -218,6 +219,10 @@ function nameView(known: KnownName | undefined, resolved: Resolved | undefined):
     ...(resolved?.address.rank && { rank: resolved.address.rank }),
     ...(resolved?.omitted && { omitted: resolved.omitted }),
   };
+}
+
+function limitsView({ connections, waiting, requests }: EndpointStats["limits"], rejected: number) {
+  return { connections, waiting, requests, rejected };
 }
 
 function failingFirst(endpoints: readonly EntryEndpoint[]): readonly EntryEndpoint[] {

@@ -128,9 +128,10 @@ function shopStats(host: string) {
   const key = endpointKey({ ...address, ...connectionOf({}, new ServiceIndex([], [])) }, 1);
   const pool = { active: 0, idle: 0, connecting: 0, waiting: 0, overflows: 0 };
   const calls = { health: 0.5, latency: 0.25, pending: 1, total: 99, consecutiveFailures: 2, timesEjected: 1 };
-  const limits = { connections: 10_000, waiting: 4096, requests: null };
+  const shared = { waiting: false, requests: false };
+  const limits = { connections: 10_000, waiting: 4096, requests: null, shared };
   const own = { key, target: `${host}:9000`, evictedMs: null, overflows: 0, check: null };
-  const stats: EndpointStats = { ...own, ...calls, pool, limits };
+  const stats: EndpointStats = { ...own, ...calls, pool, limits, countsAlone: false };
   const config = {
     ...withRoute({ backends: [{ backend: "/shop" }] }),
     backends: [{ name: "shop", host: `${host}:9000` }],

@@ -298,7 +298,7 @@ function dumpRole(role: string, part: Fields, hidden: ReadonlySet<string>): Fiel
   for (const [kind, value] of Object.entries(kinds))
     for (const [written, shown] of Object.entries(dumpPolicy(kind, value, hidden))) {
       const { [written]: others } = policies;
-      // Of the entries of one rate limit, some may be shadows.
+      // Of the entries of one limit, some may be shadows.
       policies[written] = Array.isArray(others) && Array.isArray(shown) ? [...others, ...shown] : shown;
     }
   return policies;

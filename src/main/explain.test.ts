@@ -173,6 +173,21 @@ test("policies of one kind in several phases, and in shadow, are choices of thei
   assert.match(await hint("extAuthz@gateway=deny", "extAuthz=allow"), /^leave out --assume extAuthz@gateway=deny, /);
 });
 
+test("an alternative of satisfy in shadow is a choice of its own", async () => {
+  const apiKey = { location: { header: { name: "x-key" } }, keys: [{ key: "k" }] };
+  const policies = { satisfy: { shadow: true, any: [{ apiKey }] }, apiKey: { mode: "strict", ...apiKey } };
+  const routes = [{ name: "all", policies, backends: [backend()] }];
+  const request = ["http://a/", "-H", "x-key: <redacted>"];
+  const { outcomes } = await outcomesOf(routes, ["--assume", "apiKey@shadow=invalid"], request);
+  assert.deepEqual(
+    outcomes.map(({ given, status }) => [given, status]),
+    [
+      [{ "apiKey@shadow": "invalid", "apiKey@route": "valid" }, 200],
+      [{ "apiKey@route": "invalid" }, 401],
+    ],
+  );
+});
+
 test("endpoints can be assumed to be healthy, unhealthy, or not there", async () => {
   const workload = (n: number) => ({
     ...{ uid: `w${n}`, name: `w${n}`, namespace: "default", workloadIps: [`10.0.0.${n}`] },

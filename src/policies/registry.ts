@@ -6,7 +6,7 @@ import { basicAuth } from "./basic-auth/index.ts";
 import { buffer } from "./buffer/index.ts";
 import { compression } from "./compression/index.ts";
 import { concurrencyLimit } from "./concurrency-limit/index.ts";
-import type { ShadowKey } from "./contract/shadow.ts";
+import type { ShadowableKind, ShadowKey, UnshadowableKind } from "./contract/shadow.ts";
 import { cors } from "./cors/index.ts";
 import { csrf } from "./csrf/index.ts";
 import type { CallUseOf, Hidden, Kind, Policy } from "./define/policy.ts";
@@ -50,6 +50,13 @@ type Placed = {
   readonly [Name in RequestPolicyKind]: Name extends PlacedKind ? unknown : `${Name} is not in order.ts`;
 };
 
+/** The compiler shows this text for a kind of which nobody has decided whether users can try it in shadow. */
+type ShadowDecided = {
+  readonly [Name in RequestPolicyKind]: Name extends ShadowableKind | UnshadowableKind
+    ? unknown
+    : `${Name} is not in contract/shadow.ts`;
+};
+
 /** Every kind that works on requests, for workers: the modules, without the schemas and their library. */
 export const REGISTRY: Registry = {
   cors,
@@ -83,7 +90,7 @@ export const REGISTRY: Registry = {
   errorPages,
   compression,
   sessionPersistence,
-} satisfies Placed;
+} satisfies Placed & ShadowDecided;
 
 /**
  * One module for each kind that users can write with `shadow: true`: all that such a kind does is in `onRequest`, and every effect goes
@@ -96,6 +103,10 @@ export const SHADOWS: { readonly [Key in ShadowKey]: Policy<Key, PolicyConfig<Ke
   shadowExtAuthz: shadowOf(extAuthz),
   shadowAuthorization: shadowOf(authorization),
   shadowLocalRateLimit: shadowOf(localRateLimit),
+  shadowConcurrencyLimit: shadowOf(concurrencyLimit),
+  shadowSatisfy: shadowOf(satisfy),
+  shadowIpAccess: shadowOf(ipAccess),
+  shadowCsrf: shadowOf(csrf),
 };
 
 /** Everything that a set can have: policies of requests, their shadows, and settings of the connections to a backend. */

@@ -135,7 +135,7 @@ export class DataPlane implements TunnelTargets, Sweepable {
     this.#endpoints.calls = generation.calls;
     this.#endpoints.budgets = generation.budgets;
     this.#current = generation;
-    if (before !== undefined) this.#endpoints.release(before.endpoints);
+    if (before !== undefined) this.#endpoints.drop(before);
   }
 
   /** Drops the configuration that is being built. */
@@ -146,7 +146,7 @@ export class DataPlane implements TunnelTargets, Sweepable {
     if (candidate === undefined) return;
     this.#candidate = undefined;
     for (const server of candidate.opened.values()) server.destroy();
-    this.#endpoints.release(candidate.generation.endpoints);
+    this.#endpoints.drop(candidate.generation);
   }
 
   /** The listening sockets, for a process that takes over. Ports of UDP are not among them: it opens its own beside them. */

@@ -153,7 +153,7 @@ export class Choices {
 
   /** Binds a policy to choices that are its own: `extAuthz@route`. */
   readonly rehearsed = (deps: PolicyDeps, key: string, config: object): PolicyDeps => {
-    const place = isShadowKey(key) ? "shadow" : deps.phase;
+    const place = deps.shadow === true || isShadowKey(key) ? "shadow" : deps.phase;
     const answers = this.#answersAt(() => config, place);
     return {
       ...deps,

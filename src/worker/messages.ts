@@ -24,7 +24,7 @@ import type { PostedEvent, TraceOptions } from "../trace/tracer.ts";
 import type { LookupFamily } from "../upstream/discovery/dns.ts";
 import type { Locality } from "../upstream/discovery/locality.ts";
 import type { EvictionNotice, HealthNotice } from "../upstream/endpoints/endpoint.ts";
-import type { BackendCalls, EndpointStats } from "../upstream/endpoints/endpoints.ts";
+import type { EndpointStats } from "../upstream/endpoints/endpoints.ts";
 import type { NamesNotice } from "../upstream/endpoints/named-endpoints.ts";
 import type { PoolSettings } from "../upstream/pools/pool.ts";
 import type { RingSpan } from "./log-ring.ts";
@@ -123,7 +123,7 @@ interface Commands {
   /** Probes those of these endpoints that the worker knows, once. */
   probe: { args: { keys: readonly string[] }; reply: readonly ProbeResult[] };
   /** Calls by the key of the backend. */
-  calls: { args: undefined; reply: ReadonlyMap<string, BackendCalls> };
+  calls: { args: undefined; reply: ReadonlyMap<string, number> };
   /** Requests and connections in progress, for display. */
   tasks: { args: undefined; reply: readonly unknown[] };
   memory: { args: undefined; reply: ThreadMemory };

@@ -5,11 +5,11 @@ import { type TestContext, test } from "node:test";
 import { connect as tlsConnect } from "node:tls";
 import type { Worker } from "node:worker_threads";
 import { noOpenssl, TestCa } from "../../test/helpers/certificates.ts";
-import { type RawPeer, RawUpstream, reply } from "../../test/helpers/raw-peer.ts";
+import { type RawPeer, RawUpstream, reply, valuesOf } from "../../test/helpers/raw-peer.ts";
 import { answering, irOf, TestSupervisor } from "../../test/helpers/supervisor.ts";
 import { until } from "../../test/helpers/until.ts";
 import { TokenBuckets } from "../policies/token-buckets/buckets.ts";
-import { SharedLoads } from "../upstream/endpoints/shared-loads.ts";
+import { SharedLoads } from "../upstream/loads/shared-loads.ts";
 import type { FollowReader } from "./follow-session.ts";
 import type { Args, Request } from "./messages.ts";
 import { WorkersDied } from "./supervisor.ts";
@@ -411,6 +411,39 @@ test("maxRequests and the choice among endpoints count the requests of all worke
   await until(async () => (await inProgress()).join() === "0,0");
   assert.equal(await fetchText(workers), "answered");
   for (const client of [...clients, next, await workers.clientOf("worker-0")]) client.destroy();
+});
+
+test("maxRetries counts the retried requests of all workers, but not of one that has died", async () => {
+  const hanging = new Set<RawPeer>();
+  await using upstream = await RawUpstream.listen(async (peer) => {
+    for (;;) {
+      const message = await peer.message();
+      if (message.start.includes("/first")) peer.send(reply("first"));
+      else if (valuesOf(message, "x-retry-attempt").length === 0)
+        peer.send(reply("failed", [], "500 Internal Server Error"));
+      else if (message.start.includes("/hang")) hanging.add(peer);
+      else peer.send(reply("retried"));
+    }
+  });
+  const backends = [{ host: `127.0.0.1:${upstream.port}`, policies: { http: { maxRetries: 1 } } }];
+  const routes = [{ policies: { retry: { attempts: 1, codes: [500] } }, backends }];
+  await using workers = new TestSupervisor(2);
+  await workers.supervisor.apply(1, irOf({ binds: [{ port: 0, listeners: [{ routes }] }] }));
+  const clients = await Promise.all([workers.clientOf("worker-0"), workers.clientOf("worker-1")]);
+  const [victim, other] = clients as [Socket, Socket];
+  victim.write(HANG);
+  await until(() => hanging.size === 1);
+  const ask = async (): Promise<string> => {
+    other.write("GET / HTTP/1.1\r\nHost: a.test\r\n\r\n");
+    const [answer] = await once(other, "data");
+    return /\w+$/.exec(String(answer))?.[0] ?? "";
+  };
+  assert.equal(await ask(), "failed");
+  const died = workers.death();
+  await workers.end("worker-0");
+  await died;
+  assert.equal(await ask(), "retried");
+  for (const client of clients) client.destroy();
 });
 
 test("one worker probes for all; when it dies, another takes over with the known states", async () => {

@@ -36,7 +36,7 @@ import type { PostedEvent } from "../trace/tracer.ts";
 import type { EvictionNotice, HealthNotice } from "../upstream/endpoints/endpoint.ts";
 import { combineThreads, type EndpointStats } from "../upstream/endpoints/endpoints.ts";
 import type { NamesNotice } from "../upstream/endpoints/named-endpoints.ts";
-import { SharedLoads } from "../upstream/endpoints/shared-loads.ts";
+import { SharedLoads } from "../upstream/loads/shared-loads.ts";
 import { EndpointHealth } from "./endpoint-health.ts";
 import type { Args, CommandName, Reply, WorkerOptions } from "./messages.ts";
 import { probePorts } from "./ports.ts";
@@ -308,7 +308,7 @@ export class Supervisor implements WorkerEvents {
   async backendCalls(): Promise<ReadonlyMap<string, number>> {
     const sums = new Map<string, number>();
     await this.#collect("calls", undefined, (_index, calls) => {
-      for (const [key, { total }] of calls) sums.set(key, (sums.get(key) ?? 0) + total);
+      for (const [key, total] of calls) sums.set(key, (sums.get(key) ?? 0) + total);
     });
     return sums;
   }

@@ -163,10 +163,7 @@ test("statistics of endpoints and calls are those of the backends that requests 
     [[`127.0.0.1:${backendPort}`, 3]],
   );
   const calls = await front.handle.call("calls", undefined);
-  assert.deepEqual(
-    [...calls.values()].map(({ total }) => total),
-    [3],
-  );
+  assert.deepEqual([...calls.values()], [3]);
 });
 
 test("a CPU profile ends under the id it was started with; an unknown id has none", async () => {

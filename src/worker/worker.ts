@@ -43,8 +43,8 @@ import { dynamicEndpoints } from "../upstream/destinations/dynamic.ts";
 import { Workloads } from "../upstream/discovery/discovery.ts";
 import type { Endpoint } from "../upstream/endpoints/endpoint.ts";
 import { Endpoints } from "../upstream/endpoints/endpoints.ts";
-import { SharedLoads } from "../upstream/endpoints/shared-loads.ts";
 import { HealthChecks } from "../upstream/health/health-checks.ts";
+import { SharedLoads } from "../upstream/loads/shared-loads.ts";
 import { Pools } from "../upstream/pools/pools.ts";
 import { LookupLanes } from "../upstream/resolve/lookup-lanes.ts";
 import { Resolver, SYSTEM } from "../upstream/resolve/resolver.ts";
@@ -58,6 +58,8 @@ const NO_DESCRIPTORS: Readonly<Record<SocketKind, string>> = {
   upstream: "requests fail: the limit of open files (ulimit -n) leaves no room for more connections to backends",
   udp: "datagrams are dropped: the limit of open files (ulimit -n) leaves no room for more sessions of UDP",
 };
+const LOADS_FULL =
+  "requests in progress at further endpoints are counted in each worker, not over all: there are too many endpoints for the table that workers share";
 /** At most one such line per minute and worker: a flood of connections must not become a flood of log lines. */
 const SHORTAGE_LOGGED_MS = 60_000;
 /** Milliseconds between two notices about one document: clients with unknown keys must not flood the main thread. */
@@ -152,7 +154,7 @@ function main(port: NonNullable<typeof parentPort>, options: WorkerOptions): voi
     endpoints.setHealth(health);
     notify({ type: "health", notice: health });
   });
-  const loads = options.loads && new SharedLoads(options.loads, options.index);
+  const loads = options.loads && new SharedLoads(options.loads, options.index, () => log.warn(LOADS_FULL));
   const endpoints = new Endpoints(pools, (eviction) => notify({ type: "evicted", notice: eviction }), checks, loads, {
     onFound: (names) => notify({ type: "names", notice: names }),
   });
@@ -253,7 +255,7 @@ function main(port: NonNullable<typeof parentPort>, options: WorkerOptions): voi
     },
     endpoints: ({ keys }) => endpoints.stats(keys),
     probe: ({ keys }) => checks.probe(endpoints.withKeys(keys)),
-    calls: () => endpoints.calls,
+    calls: () => new Map(Array.from(endpoints.calls, ([key, { total }]) => [key, total])),
     tasks: () => plane.tasks(),
     memory: () => readThreadMemory(),
     async cpuStart({ id, frequency }) {

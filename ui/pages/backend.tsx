@@ -173,10 +173,11 @@ function NameCell({ name }: { readonly name: EndpointView["name"] | undefined })
   );
 }
 
-function limitsOf({ limits }: EndpointView): string {
+function limitsOf({ limits, perWorker }: EndpointView): string {
   if (limits === undefined) return "";
   const { connections, waiting, requests } = limits;
-  return `${connections} connections, ${waiting} waiting${requests === null ? "" : `, ${requests} requests`}`;
+  const alone = perWorker === undefined ? "" : "; each worker counts alone";
+  return `${connections} connections, ${waiting} waiting${requests === null ? "" : `, ${requests} requests`}${alone}`;
 }
 
 function checksOf({ check }: EndpointView): string {

@@ -13,6 +13,7 @@ import { Table } from "../parts/table.tsx";
 import { toneOf } from "../parts/words.ts";
 import { hashOf, requestHash } from "../place.ts";
 import { usePoll } from "../poll.ts";
+import { fetchOthers } from "./later.tsx";
 
 /** Seconds of traffic, and milliseconds between two questions: a point is added every 10 s. */
 const PERIOD = 900;
@@ -27,6 +28,7 @@ export function Overview(): VNode {
     PAUSE,
     async (signal) => {
       answer.value = await ask("/overview", { signal });
+      fetchOthers();
     },
     (error) => {
       problem.value = error;

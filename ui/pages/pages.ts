@@ -1,38 +1,35 @@
 /**
- * The pages of the view. A new one is a file here, with its style beside it, an entry in this list, and a line in the test of what holds for all
- * pages, test/e2e/admin/web-view-pages.test.ts.
+ * The pages of the view. A new one is a file here, with its style beside it, an entry in this list and in `others.ts`, and a line in the test of what
+ * holds for all pages, test/e2e/admin/web-view-pages.test.ts.
  */
-import type { Page } from "../page.ts";
-import { Backend } from "./backend.tsx";
-import { Backends } from "./backends.tsx";
-import { Config } from "./config.tsx";
-import { Doc, Docs } from "./docs.tsx";
-import { Explain } from "./explain.tsx";
-import { Expression } from "./expression.tsx";
-import { Impact } from "./impact.tsx";
+import type { Keys, Page } from "../page.ts";
+import { later } from "./later.tsx";
 import { Overview } from "./overview.tsx";
-import { Policies, Policy } from "./policies.tsx";
-import { Request } from "./request.tsx";
-import { REQUEST_KEYS, Requests } from "./requests.tsx";
-import { Route } from "./route.tsx";
-import { Routes } from "./routes.tsx";
-import { Trace } from "./trace.tsx";
+
+const REQUEST_KEYS: Keys = [
+  ["j, k, arrows", "the next, the previous request; the list then stands still"],
+  ["g, G", "the first, the last"],
+  ["Enter", "opens the request"],
+  ["s, m, r, b", "only requests with the status, method, route or backend of this one"],
+  ["f", "follows the newest requests again"],
+  ["/, Escape", "into the filter, and out of it"],
+];
 
 export const PAGES: readonly Page[] = [
   { path: "/", name: "Overview", show: Overview },
-  { path: "/requests", name: "Requests", full: true, keys: REQUEST_KEYS, show: Requests },
-  { path: "/r/", within: "/requests", show: Request },
-  { path: "/trace", name: "Trace", show: Trace },
-  { path: "/routes", name: "Routes", full: true, show: Routes },
-  { path: "/routes/", within: "/routes", show: Route },
-  { path: "/backends", name: "Backends", full: true, show: Backends },
-  { path: "/backends/", within: "/backends", show: Backend },
-  { path: "/explain", name: "What if", show: Explain },
-  { path: "/expression", name: "Expression", show: Expression },
-  { path: "/impact", name: "Impact", show: Impact },
-  { path: "/config", name: "Configuration", full: true, show: Config },
-  { path: "/policies", name: "Policies", show: Policies },
-  { path: "/policies/", within: "/policies", show: Policy },
-  { path: "/docs", show: Docs },
-  { path: "/docs/", show: Doc },
+  { path: "/requests", name: "Requests", full: true, keys: REQUEST_KEYS, show: later((pages) => pages.Requests) },
+  { path: "/r/", within: "/requests", show: later((pages) => pages.Request) },
+  { path: "/trace", name: "Trace", show: later((pages) => pages.Trace) },
+  { path: "/routes", name: "Routes", full: true, show: later((pages) => pages.Routes) },
+  { path: "/routes/", within: "/routes", show: later((pages) => pages.Route) },
+  { path: "/backends", name: "Backends", full: true, show: later((pages) => pages.Backends) },
+  { path: "/backends/", within: "/backends", show: later((pages) => pages.Backend) },
+  { path: "/explain", name: "What if", show: later((pages) => pages.Explain) },
+  { path: "/expression", name: "Expression", show: later((pages) => pages.Expression) },
+  { path: "/impact", name: "Impact", show: later((pages) => pages.Impact) },
+  { path: "/config", name: "Configuration", full: true, show: later((pages) => pages.Config) },
+  { path: "/policies", name: "Policies", show: later((pages) => pages.Policies) },
+  { path: "/policies/", within: "/policies", show: later((pages) => pages.Policy) },
+  { path: "/docs", show: later((pages) => pages.Docs) },
+  { path: "/docs/", show: later((pages) => pages.Doc) },
 ];

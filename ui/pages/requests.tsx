@@ -8,7 +8,7 @@ import type { RecordAnswer, RequestRecord } from "../../src/recorder/records.ts"
 import { keyOf } from "../../src/report/recorded.ts";
 import { type AskError, ask } from "../ask.ts";
 import { type FilterField, termsOf, withoutTerm, withValueOf } from "../filter.ts";
-import type { Keys, PageProps } from "../page.ts";
+import type { PageProps } from "../page.ts";
 import { ExpressionField } from "../parts/expression-field.tsx";
 import { Problem } from "../parts/problem.tsx";
 import { VirtualList } from "../parts/virtual-list.tsx";
@@ -171,16 +171,6 @@ export function Requests({ place: { query } }: PageProps): VNode {
     </>
   );
 }
-
-/** What the keys of the list do. */
-export const REQUEST_KEYS: Keys = [
-  ["j, k, arrows", "the next, the previous request; the list then stands still"],
-  ["g, G", "the first, the last"],
-  ["Enter", "opens the request"],
-  ["s, m, r, b", "only requests with the status, method, route or backend of this one"],
-  ["f", "follows the newest requests again"],
-  ["/, Escape", "into the filter, and out of it"],
-];
 
 function wordsOf(query: URLSearchParams): Required<Pick<RequestsQuery, "errors" | "slow">> & { where: string } {
   const { where = "", errors, slow } = Object.fromEntries(query);

@@ -148,7 +148,12 @@ export interface EndpointView {
     /** Why the last lookup found none: earlier addresses stay in use. */
     readonly error?: string;
   };
-  /** Of all workers together; of connections and waiting requests, a worker that has reached its part rejects requests although others have not. */
+  /**
+   * There are too many endpoints for the table in which workers count requests together: each counts alone, and balances and limits by what
+   * it counts. `limits` are then sums.
+   */
+  readonly perWorker?: true;
+  /** Of all workers together. Of `connections`, each worker has a part: one that has used it up lets requests wait although others have not. */
   readonly limits?: {
     readonly connections: number;
     readonly waiting: number;

@@ -16,7 +16,7 @@ const TYPES: Readonly<Record<string, string>> = {
 };
 
 /**
- * The page runs only its own file and talks only to its own server. A style is set by script on elements, which the policy does not
+ * The page runs only its own files and talks only to its own server. A style is set by script on elements, which the policy does not
  * restrict, and never by text.
  */
 const POLICY = [

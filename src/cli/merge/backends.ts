@@ -121,6 +121,7 @@ function mergeEndpoint(answers: readonly OfReplica<EndpointView>[]): EndpointVie
         rejected: sumOf(limits, ({ rejected }) => rejected),
       },
     }),
+    ...(views.some(({ perWorker }) => perWorker) && { perWorker: true as const }),
   };
 }
 

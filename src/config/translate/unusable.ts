@@ -3,6 +3,7 @@ import type { PolicyInputs, PolicyKind } from "../../policies/policy-set.ts";
 import type { Report } from "../../translation/problems/problem.ts";
 import { unusableText } from "../../translation/problems/unsupported-fields.ts";
 import { CONNECTION_KINDS } from "../../translation/schema/policies.ts";
+import { isAllShadow } from "../../translation/shadow-policies.ts";
 
 export const WITHOUT_HTTP = "listeners without HTTP have";
 
@@ -14,9 +15,16 @@ export function reportUnusable(
   path: Path,
   report: Report,
 ): void {
-  for (const [kind, value] of Object.entries(policies))
-    if (value !== undefined && !usable.includes(kind as PolicyKind))
-      report(path, { message: unusableText(what, usable, kind) }, kind);
+  for (const [kind, value] of Object.entries(policies)) {
+    if (value === undefined) continue;
+    if (!usable.includes(kind as PolicyKind)) report(path, { message: unusableText(what, usable, kind) }, kind);
+    else if (isAllShadow(kind, value))
+      report(
+        [...path, kind],
+        { message: "only requests can be tried in shadow, and this listener has no HTTP; remove it" },
+        "shadow",
+      );
+  }
 }
 
 /** The same for the policies of a listener without HTTP itself. */

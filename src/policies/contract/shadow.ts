@@ -7,9 +7,55 @@ import { shadowKey } from "../../trace/policy-kinds.ts";
 export { shadowKey };
 
 /** The compiler compares this list with the schemas and with the modules. */
-const SHADOWABLE = ["apiKey", "authorization", "basicAuth", "extAuthz", "jwtAuth", "localRateLimit"] as const;
+const SHADOWABLE = [
+  "apiKey",
+  "authorization",
+  "basicAuth",
+  "concurrencyLimit",
+  "csrf",
+  "extAuthz",
+  "ipAccess",
+  "jwtAuth",
+  "localRateLimit",
+  "satisfy",
+] as const;
 
 export type ShadowableKind = (typeof SHADOWABLE)[number];
+
+/** The reason of most kinds. */
+export const DECIDES_NOTHING = "it does not decide which requests pass";
+
+/** The other kinds, with the reason for users. `registry.ts` does not compile for a kind that is in neither list. */
+const NOT_SHADOWABLE = {
+  backendAuth: DECIDES_NOTHING,
+  buffer: "it decides by holding the body back",
+  compression: DECIDES_NOTHING,
+  cors: DECIDES_NOTHING,
+  delay: DECIDES_NOTHING,
+  directResponse: DECIDES_NOTHING,
+  errorPages: DECIDES_NOTHING,
+  extProc: "its service has to hold and change the messages that it decides about",
+  grpcWeb: DECIDES_NOTHING,
+  maxRequestBodySize: "it decides while the body arrives",
+  oidc: "its logins happen at the provider and in the browser",
+  remoteRateLimit: "its service would count the requests; try the limit there (`shadow_mode` of Envoy's service)",
+  requestHeaderModifier: DECIDES_NOTHING,
+  requestMirror: DECIDES_NOTHING,
+  requestRedirect: DECIDES_NOTHING,
+  responseHeaderModifier: DECIDES_NOTHING,
+  retry: DECIDES_NOTHING,
+  sessionPersistence: DECIDES_NOTHING,
+  timeout: DECIDES_NOTHING,
+  transformations: DECIDES_NOTHING,
+  urlRewrite: DECIDES_NOTHING,
+} as const;
+
+export type UnshadowableKind = keyof typeof NOT_SHADOWABLE;
+
+/** Why a kind cannot be in shadow; undefined for settings of connections, which decide nothing. */
+export function whyNotShadowable(kind: string): string | undefined {
+  return Object.hasOwn(NOT_SHADOWABLE, kind) ? NOT_SHADOWABLE[kind as UnshadowableKind] : undefined;
+}
 
 /** The key of a kind's shadow policy in a set, such as `shadowJwtAuth`. */
 export type ShadowKey<Kind extends ShadowableKind = ShadowableKind> = ReturnType<typeof shadowKey<Kind>>;

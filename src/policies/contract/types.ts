@@ -222,8 +222,10 @@ export interface PolicyContext {
    * `_` unless the configuration names them.
    */
   claimAllFields(): void;
-  /** Calls back when the exchange ends, however it ends, so that its callouts can be cancelled. */
+  /** Calls back when the exchange ends, however it ends. */
   onClose(callback: () => void): void;
+  /** Calls back when the exchange ends and nobody needs the decision of its policies any more, so that callouts can be cancelled. */
+  onCancel(callback: () => void): void;
   /** Runs the shadow policies of the exchange. */
   readonly shadow: ShadowRuns;
 }

@@ -48,8 +48,15 @@ export const schema = z
         "The alternatives, tried in this order; the first that is satisfied says who the client is. Put the cheapest first.",
       ),
   })
+  .check(
+    checking((value) =>
+      "shadow" in value && value.shadow === true && value.any.some(({ oidc: login }) => login !== undefined)
+        ? "oidc cannot be tried in shadow, because its logins happen at the provider and in the browser; leave it out while shadow is true"
+        : undefined,
+    ),
+  )
   .describe(
-    "Requires one of several credentials: an API key, a token, a password, a session of `oidc`, or an address. The first alternative that is satisfied sets its variable (`apiKey`, `jwt` or `basicAuth`), and later ones are not tried. Credentials of all alternatives are removed from the request, whether they are valid or not. If none is satisfied, a browser that opens a page is sent to the login of `oidc`, unless it has sent a wrong credential; other requests get 401 with the challenges of all alternatives, or 403 if all are addresses. If a credential could not be checked, the response is 503. In the gateway phase, a CORS preflight is left to `cors` of the route. Other policies apply as well: `satisfy` of a gateway, listener and route must all be satisfied, and so must `jwtAuth` beside it.",
+    "Requires one of several credentials: an API key, a token, a password, a session of `oidc`, or an address. The first alternative that is satisfied sets its variable (`apiKey`, `jwt` or `basicAuth`), and later ones are not tried. Credentials of all alternatives are removed from the request, whether they are valid or not. If none is satisfied, a browser that opens a page is sent to the login of `oidc`, unless it has sent a wrong credential; other requests get 401 with the challenges of all alternatives, or 403 if all are addresses. If a credential could not be checked, the response is 503. In the gateway phase, a CORS preflight is left to `cors` of the route. With `shadow: true` it cannot have `oidc` among its alternatives. Other policies apply as well: `satisfy` of a gateway, listener and route must all be satisfied, and so must `jwtAuth` beside it.",
   );
 
 type Written = z.output<typeof schema>;

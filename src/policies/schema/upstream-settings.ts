@@ -133,7 +133,7 @@ export const http = z
       .min(0)
       .optional()
       .describe(
-        "Retried requests of each worker that may be in progress to the backend; at that number, failed attempts are not retried, so that retries do not add to the load of a failing backend. Default: unlimited.",
+        "Retried requests of all workers that may be in progress to the backend; at that number, failed attempts are not retried, so that retries do not add to the load of a failing backend. Default: unlimited.",
       ),
   })
   .describe("HTTP settings of calls to a backend: version, timeout and limits.");
@@ -280,7 +280,7 @@ function poolLimits(waiting: "requests" | "connections") {
       .min(1)
       .optional()
       .describe(
-        `Maximum connections of each worker to an endpoint, including idle ones; further ${waiting} wait for one in order of arrival, at most \`connectTimeout\`. Default: 10000.`,
+        `Maximum connections to an endpoint, including idle ones. Each worker may open an equal part of them, at least one; further ${waiting} wait for one in order of arrival, at most \`connectTimeout\`. Default: 10000 for each worker.`,
       ),
     maxPendingRequests: z
       .int()
@@ -288,8 +288,8 @@ function poolLimits(waiting: "requests" | "connections") {
       .optional()
       .describe(
         waiting === "requests"
-          ? "Requests of each worker that may wait for a connection or an HTTP/2 stream to an endpoint; further requests get 503. Default: 4096."
-          : "Client connections of each worker that may wait for a connection to an endpoint; further ones are closed. For HTTP, waiting requests, and `http.maxPendingRequests` takes precedence. Default: 4096.",
+          ? "Requests of all workers that may wait for a connection or an HTTP/2 stream to an endpoint; further requests get 503. Default: 4096 for each worker."
+          : "Client connections of all workers that may wait for a connection to an endpoint; further ones are closed. For HTTP, waiting requests, and `http.maxPendingRequests` takes precedence. Default: 4096 for each worker.",
       ),
   };
 }

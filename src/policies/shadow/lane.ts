@@ -241,8 +241,11 @@ class ShadowView implements PolicyContext {
   becomeGrpc(): void {}
   claimField(): void {}
   claimAllFields(): void {}
+  onClose(callback: () => void): void {
+    this.#context.onClose(callback);
+  }
   /** Its calls end by their own timeouts: a decision that comes after the response counts too. */
-  onClose(): void {}
+  onCancel(): void {}
 }
 
 /**

@@ -24,7 +24,7 @@ interface CalloutArguments {
 export function callFor(context: PolicyContext, scope: OutboundScope): CalloutArguments {
   return {
     scope,
-    onCancel: (callback) => context.onClose(callback),
+    onCancel: (callback) => context.onCancel(callback),
     observer: observerOf(context, scope),
     calloutContext: calloutContextOf(context, scope),
     loop: context.loop,

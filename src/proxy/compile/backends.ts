@@ -9,7 +9,7 @@ import type { Metrics } from "../../telemetry/metrics.ts";
 import { AffinityKey } from "../../upstream/balancers/rendezvous.ts";
 import { OutlierDetector } from "../../upstream/calls/outlier.ts";
 import { DynamicTarget } from "../../upstream/destinations/dynamic.ts";
-import type { BackendCalls, Endpoints } from "../../upstream/endpoints/endpoints.ts";
+import { BackendCalls, type Endpoints } from "../../upstream/endpoints/endpoints.ts";
 import { checkIdentity, type HealthCheck } from "../../upstream/endpoints/health-check.ts";
 import { RetryBudget } from "../../upstream/endpoints/retry-budget.ts";
 import type { RetryBudgetSettings } from "../../upstream/settings/settings.ts";
@@ -65,7 +65,7 @@ export class Backends {
       requestTimeout: http?.requestTimeout,
       balancer,
       target,
-      calls: this.#callsOf(key),
+      calls: this.#callsOf(key, http?.maxRetries !== undefined),
       outliers: health && new OutlierDetector(health, cel),
       retries: this.#retryLimits(backend),
       affinity: sessionAffinity && new AffinityKey(sessionAffinity, cel),
@@ -94,8 +94,9 @@ export class Backends {
     return budget;
   }
 
-  #callsOf(key: string): BackendCalls {
-    const calls = this.calls.get(key) ?? this.#endpoints.calls.get(key) ?? { total: 0, retrying: 0 };
+  #callsOf(key: string, limitsRetries: boolean): BackendCalls {
+    const calls = this.calls.get(key) ?? this.#endpoints.calls.get(key) ?? new BackendCalls();
+    if (limitsRetries) this.#endpoints.shareRetries(calls, key);
     this.calls.set(key, calls);
     return calls;
   }

@@ -49,7 +49,7 @@ class TestWorker {
     this.#current = inOneGo(this.steps(configuration));
     this.#current.destinations.commit();
     this.endpoints.calls = this.#current.calls;
-    if (before !== undefined) this.endpoints.release(before.endpoints);
+    if (before !== undefined) this.endpoints.drop(before);
     return this.#current;
   }
 }

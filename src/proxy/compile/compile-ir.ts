@@ -45,9 +45,9 @@ export function* compileIr(
   const addresses = yield* AddressBook.reading(packedAddresses, before?.addresses);
   const outbound = new Outbound(ir, addresses, services, endpoints, before?.destinations.former);
   const { destinations, environment } = outbound;
+  const backends = new Backends(outbound, endpoints, metrics);
   let complete = false;
   try {
-    const backends = new Backends(outbound, endpoints, metrics);
     const routes = new Routes(ir, backends, outbound, services, before);
     for (const each of packed) yield* routes.add(each);
     addGatewayFields(environment, ir.binds);
@@ -71,7 +71,7 @@ export function* compileIr(
       routes: routes.known,
     };
   } finally {
-    if (!complete) endpoints.release(destinations.held);
+    if (!complete) endpoints.drop({ endpoints: destinations.held, calls: backends.calls });
   }
 }
 

@@ -181,7 +181,7 @@ export class Exchange implements ServerStream {
     this.closed = true;
     this.deadlines.close();
     this.#share?.close();
-    this.retries?.countAt(undefined);
+    this.retries?.countedAt(undefined);
     if (this.#onClose !== undefined) for (const callback of this.#onClose) callback();
   }
 

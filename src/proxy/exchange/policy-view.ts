@@ -191,4 +191,8 @@ export class PolicyView implements PolicyContext, PolicyState {
   onClose(callback: () => void): void {
     this.#exchange.onClose(callback);
   }
+
+  onCancel(callback: () => void): void {
+    this.#exchange.onClose(callback);
+  }
 }

@@ -31,11 +31,13 @@ export class Retries {
     return this.#counted === calls;
   }
 
-  /** A request counts as retried at one backend until it ends or goes to another one, however many retries it has. */
-  countAt(calls: BackendCalls | undefined): void {
-    if (this.#counted !== undefined) this.#counted.retrying--;
+  /**
+   * `calls` have counted the request as retried. It counts at one backend until it ends or goes to another one, however many retries it
+   * has.
+   */
+  countedAt(calls: BackendCalls | undefined): void {
+    this.#counted?.retrying.end();
     this.#counted = calls;
-    if (calls !== undefined) calls.retrying++;
   }
 }
 

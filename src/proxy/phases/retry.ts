@@ -156,14 +156,15 @@ function otherBackend({ selected, services }: Attempted, retries: Retries): Comp
 function withinLimits({ trace }: Attempted, { calls, retries: limits }: CompiledBackend, retries: Retries): boolean {
   const isFirst = !retries.isCountedBy(calls);
   if (limits !== undefined) {
-    const full = isFirst && calls.retrying >= limits.max;
+    const full = isFirst && !calls.retrying.begin(limits.max);
     if (full || limits.budget?.take(performance.now()) === false) {
+      if (isFirst && !full) calls.retrying.end();
       limits.overflows.count++;
       trace?.report(RETRY, full ? { code: "limit", max: limits.max } : { code: "budget" });
       return false;
     }
   }
-  if (isFirst) retries.countAt(limits === undefined ? undefined : calls);
+  if (isFirst) retries.countedAt(limits === undefined ? undefined : calls);
   return true;
 }
 

@@ -1,7 +1,9 @@
+import { z } from "zod";
 import type { Path } from "../../base/paths.ts";
-import { isShadowable, SHADOWABLE_KINDS } from "../../policies/contract/shadow.ts";
+import { isShadowable, SHADOWABLE_KINDS, whyNotShadowable } from "../../policies/contract/shadow.ts";
 import type { PolicyKind } from "../../policies/policy-set.ts";
 import { KINDS } from "../../policies/registry.ts";
+import { POLICY_SCHEMAS } from "../../policies/schemas.ts";
 import { CONNECTION_KINDS, TCP_KINDS } from "../schema/policies.ts";
 
 const MCP = "tracegate does not speak MCP; remove it";
@@ -148,13 +150,22 @@ export function unusableText(what: string, usable: readonly PolicyKind[], kind: 
 /** Policies may only seem to be in shadow nowhere: their author relies on it that they change nothing. */
 function misplacedShadow(path: Path): string {
   const kind = path.find((part) => typeof part === "string" && Object.hasOwn(KINDS, part));
-  if (typeof kind !== "string") return `belongs to a policy: write it in one of ${SHADOWABLE_KINDS}`;
-  if (!isShadowable(kind)) return `${kind} cannot run in shadow; only ${SHADOWABLE_KINDS} can`;
+  if (typeof kind !== "string" || path.some((part) => part === "frontendPolicies" || part === "frontend"))
+    return `belongs to a policy of requests: write it in one of ${SHADOWABLE_KINDS}`;
+  if (!isShadowable(kind)) {
+    const why = whyNotShadowable(kind);
+    return `${kind} cannot be in shadow${why === undefined ? "" : `, because ${why}`}; only ${SHADOWABLE_KINDS} can`;
+  }
   if (path.at(-1) === "conditional" || path.at(-2) === "conditional")
     return `applies to all alternatives together; write it in ${kind}, beside conditional`;
-  return kind === "localRateLimit"
+  return isListOfItems(POLICY_SCHEMAS[kind].schema)
     ? "belongs to an item of the list"
     : `applies to the whole policy; write it in ${kind}`;
+}
+
+/** Whether users can write the policy as a list, each item with its own `shadow`. */
+function isListOfItems(schema: z.ZodType): boolean {
+  return schema instanceof z.ZodUnion && schema.options.some((option) => option instanceof z.ZodArray);
 }
 
 function holdsPolicies(place: string): boolean {

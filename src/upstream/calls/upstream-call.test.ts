@@ -13,9 +13,9 @@ import { ANYWHERE } from "../../net/testing/egress.ts";
 import { type Balancer, BucketBalancer } from "../balancers/balancer.ts";
 import type { UpstreamConnection } from "../connections/connection.ts";
 import type { Endpoint } from "../endpoints/endpoint.ts";
-import { type BackendCalls, Endpoints } from "../endpoints/endpoints.ts";
-import { SharedLoads } from "../endpoints/shared-loads.ts";
+import { BackendCalls, Endpoints } from "../endpoints/endpoints.ts";
 import type { UpstreamSession } from "../h2/session.ts";
+import { SharedLoads } from "../loads/shared-loads.ts";
 import { Pools } from "../pools/pools.ts";
 import { Resolver } from "../resolve/resolver.ts";
 import type { ConnectionSettings } from "../settings/pool-target.ts";
@@ -45,7 +45,7 @@ function endpointAt(port: number, how: ConnectionSettings = {}, loads?: SharedLo
 
 /** A caller that sends a request and records its events. */
 class Caller implements UpstreamCaller {
-  readonly calls: BackendCalls = { total: 0, retrying: 0 };
+  readonly calls = new BackendCalls();
   readonly call: UpstreamCall;
   readonly events: string[] = [];
   readonly ended = Promise.withResolvers<void>();

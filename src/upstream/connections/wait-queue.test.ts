@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { ProcessCount } from "../loads/process-count.ts";
 import { WaitQueue } from "./wait-queue.ts";
 
 /** A request that waits, and how its wait ended. */
@@ -94,4 +95,34 @@ test("a connection that cannot be opened fails all that wait for it", () => {
     [["TG_UPSTREAM_FAILED: refused, tried"], ["TG_UPSTREAM_FAILED: refused, tried"]],
   );
   assert.equal(queue.size, 0);
+});
+
+test("queues that share a count share its limit, however their requests leave", () => {
+  const count = new ProcessCount();
+  const [one, other] = [0, 1].map(() => new WaitQueue<Waiter>(1, 1000, () => true, count)) as [
+    WaitQueue<Waiter>,
+    WaitQueue<Waiter>,
+  ];
+  const leave = [
+    (wait: ReturnType<typeof one.add>) => wait.cancel(),
+    () => one.shift(),
+    () => one.failAll("TG_UPSTREAM_FAILED", "refused", {}),
+  ];
+  for (const each of leave) {
+    const wait = one.add(a());
+    assert.equal(one.size, 1);
+    other.add(b());
+    assert.equal(other.size, 0);
+    each(wait);
+    wait.cancel();
+    other.add(c());
+    assert.equal(other.size, 1);
+    other.shift();
+    other.shift();
+  }
+  assert.equal(other.overflows, 3);
+  other.add(a(), true);
+  one.add(b(), true);
+  assert.deepEqual([one.size, other.size], [1, 1], "a connection is being closed for each");
+  for (const each of [one, other]) each.shift();
 });

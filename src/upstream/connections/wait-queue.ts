@@ -1,4 +1,5 @@
 import type { ErrorCode } from "../../base/errors.ts";
+import { ProcessCount } from "../loads/process-count.ts";
 import type { ConnectTimes } from "./connect-attempt.ts";
 
 /** A request that may have to wait for a connection. */
@@ -27,13 +28,18 @@ export class WaitQueue<Waiter extends Waiting> {
   readonly #limit: number;
   readonly #timeout: number;
   readonly #full: () => boolean;
+  readonly #count: ProcessCount;
   readonly #entries: Queued<Waiter>[] = [];
   /** Requests rejected because the queue was full; for metrics. */
   overflows = 0;
 
-  /** `timeout` in milliseconds. `full`: requests wait for connections that are in use, not for one that is being opened. */
-  constructor(limit: number, timeout: number, full: () => boolean) {
+  /**
+   * `timeout` in milliseconds. `full`: requests wait for connections that are in use, not for one that is being opened. `count`: of all
+   * queues that the limit is for; by default, of this one.
+   */
+  constructor(limit: number, timeout: number, full: () => boolean, count = new ProcessCount()) {
     this.#limit = limit;
+    this.#count = count;
     this.#timeout = timeout;
     this.#full = full;
   }
@@ -51,7 +57,7 @@ export class WaitQueue<Waiter extends Waiting> {
    * is being closed for it.
    */
   add(waiter: Waiter, roomComes = false): Wait {
-    if (this.#entries.length >= this.#limit && !roomComes) {
+    if (!this.#count.begin(roomComes ? Number.POSITIVE_INFINITY : this.#limit)) {
       this.overflows++;
       return rejectLater(waiter, `no connection is free and ${this.#limit} requests wait`);
     }
@@ -73,13 +79,16 @@ export class WaitQueue<Waiter extends Waiting> {
   /** Removes and returns the first request, for the caller to serve. */
   shift(): Waiter | undefined {
     const entry = this.#entries.shift();
-    clearTimeout(entry?.timer);
-    return entry?.waiter;
+    if (entry === undefined) return undefined;
+    this.#count.end();
+    clearTimeout(entry.timer);
+    return entry.waiter;
   }
 
   /** Fails all that wait: the connection that they waited for could not be opened. */
   failAll(code: ErrorCode, message: string, times: ConnectTimes | undefined): void {
     for (const { waiter, timer } of this.#entries.splice(0)) {
+      this.#count.end();
       clearTimeout(timer);
       waiter.onConnectFailure(code, message, times);
     }
@@ -88,7 +97,9 @@ export class WaitQueue<Waiter extends Waiting> {
   #remove(entry: Queued<Waiter>): void {
     clearTimeout(entry.timer);
     const index = this.#entries.indexOf(entry);
-    if (index !== -1) this.#entries.splice(index, 1);
+    if (index === -1) return;
+    this.#entries.splice(index, 1);
+    this.#count.end();
   }
 }
 

@@ -5,7 +5,7 @@ import { Sweeper } from "../../base/sweeper.ts";
 import { ANYWHERE } from "../../net/testing/egress.ts";
 import { type LoadBalancer, type Service, ServiceIndex, type Workload } from "../discovery/discovery.ts";
 import { Endpoints } from "../endpoints/endpoints.ts";
-import { SharedLoads } from "../endpoints/shared-loads.ts";
+import { SharedLoads } from "../loads/shared-loads.ts";
 import { Pools } from "../pools/pools.ts";
 import type { NamedAddress } from "../resolve/named-addresses.ts";
 import { Resolver } from "../resolve/resolver.ts";

@@ -1,8 +1,8 @@
 import type { EvictionCause } from "../../telemetry/health-history.ts";
+import type { SharedLoad } from "../loads/shared-loads.ts";
 import type { Pool } from "../pools/pool.ts";
 import type { NamedAddress } from "../resolve/named-addresses.ts";
 import type { Eviction } from "../settings/settings.ts";
-import type { SharedLoad } from "./shared-loads.ts";
 
 /** Weight of the newest value in moving averages (reference 3.28). */
 const ALPHA = 0.3;
@@ -70,6 +70,8 @@ export class Endpoint {
   readonly maxRequests: number;
   /** Calls rejected because of `maxRequests`. */
   overflows = 0;
+  /** The calls of other threads should count too, but there was no room in the table that threads share. */
+  countsAlone = false;
   /** Moving average over recent calls: 1 = all succeeded, 0 = none did. */
   health = 1;
   /** Seconds until the response was complete: moving average over successful calls. */

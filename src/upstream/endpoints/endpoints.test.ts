@@ -3,11 +3,11 @@ import { test } from "node:test";
 import { Sweeper } from "../../base/sweeper.ts";
 import { ANYWHERE } from "../../net/testing/egress.ts";
 import { serviceBalancer } from "../balancers/registry.ts";
+import { SharedLoads } from "../loads/shared-loads.ts";
 import { Pools } from "../pools/pools.ts";
 import { Resolver } from "../resolve/resolver.ts";
 import type { Endpoint, EvictionNotice } from "./endpoint.ts";
-import { byOwner, combineStats, combineThreads, type EndpointStats, Endpoints } from "./endpoints.ts";
-import { SharedLoads } from "./shared-loads.ts";
+import { BackendCalls, byOwner, combineStats, combineThreads, type EndpointStats, Endpoints } from "./endpoints.ts";
 
 const TARGET = { host: "10.0.0.1", port: 80 };
 
@@ -77,10 +77,11 @@ function stats(more: Partial<EndpointStats>): EndpointStats {
     overflows: 0,
     check: null,
   };
-  return { key: "k", target: "10.0.0.1:80", health: 1, latency: 0, ...counts, pool, limits: LIMITS, ...more };
+  const base = { key: "k", target: "10.0.0.1:80", health: 1, latency: 0, countsAlone: false };
+  return { ...base, ...counts, pool, limits: LIMITS, ...more };
 }
 
-const LIMITS = { connections: 10, waiting: 5, requests: 8 };
+const LIMITS = { connections: 10, waiting: 5, requests: 8, shared: { waiting: false, requests: true } };
 
 test("statistics of several threads: counts add up, health and latency are weighted by calls, an eviction by any counts", () => {
   const a = stats({ total: 3, health: 1, latency: 0.1 });
@@ -91,12 +92,18 @@ test("statistics of several threads: counts add up, health and latency are weigh
   assert.equal(Math.round(both.latency * 1000), 200);
   assert.equal(both.evictedMs, 500);
   assert.equal(combineStats(b, a).evictedMs, 500);
-  assert.deepEqual(both.limits, { connections: 20, waiting: 10, requests: 16 });
+  assert.deepEqual(both.limits, { ...LIMITS, connections: 20, waiting: 10, requests: 16 });
   assert.deepEqual(
     combineThreads(a, b),
     { ...both, limits: { ...both.limits, requests: 8 } },
     "a limit of all threads",
   );
+  const waiting = { ...LIMITS, shared: { waiting: true, requests: false } };
+  const { limits, countsAlone } = combineThreads(
+    { ...a, limits: waiting },
+    { ...b, limits: waiting, countsAlone: true },
+  );
+  assert.deepEqual([limits.waiting, limits.requests, countsAlone], [5, 16, true]);
   const unlimited = { ...LIMITS, requests: null };
   assert.equal(combineStats(a, { ...b, limits: unlimited }).limits.requests, null);
   assert.equal(combineStats(stats({ total: 0 }), stats({ total: 0 })).health, 1);
@@ -140,6 +147,62 @@ test("threads share the calls of endpoints that are balanced by load or limited,
     ["a", "b"].map((key) => new SharedLoads(memory, 0).claim(key) === undefined),
     [false, true],
   );
+});
+
+test("limits of connections are divided among the threads, and those of waiting requests and retries are shared", () => {
+  const memory = SharedLoads.memoryFor(2, 3);
+  using mine = newEndpoints(undefined, new SharedLoads(memory, 0));
+  using theirs = newEndpoints(undefined, new SharedLoads(memory, 1));
+  const limits = { maxConnections: 3, maxPendingRequests: 7 };
+  const both = [mine.endpoints, theirs.endpoints] as const;
+  const held = both.map((each) => each.acquire({ ...TARGET, limits }, 1));
+  assert.deepEqual(
+    both.map((each) => each.stats()[0]?.limits.connections),
+    [2, 1],
+  );
+  const [first, second] = both.map((each) => each.stats()[0]) as [EndpointStats, EndpointStats];
+  assert.deepEqual(combineThreads(first, second).limits, {
+    connections: 3,
+    waiting: 7,
+    requests: null,
+    shared: { waiting: true, requests: false },
+  });
+
+  const calls = both.map(() => new BackendCalls());
+  for (const [i, each] of both.entries()) each.shareRetries(calls[i] as BackendCalls, "/shop");
+  const [ours, others] = calls.map(({ retrying }) => retrying);
+  assert.equal(ours?.begin(1), true);
+  assert.equal(others?.begin(1), false);
+  mine.endpoints.calls = new Map([["/shop", calls[0] as BackendCalls]]);
+  mine.endpoints.drop({ endpoints: [], calls: mine.endpoints.calls });
+  assert.equal(others?.begin(1), false, "the configuration in effect has the backend too");
+  const former = mine.endpoints.calls;
+  mine.endpoints.calls = new Map();
+  mine.endpoints.drop({ endpoints: held.slice(0, 1), calls: former });
+  assert.equal(others?.begin(1), true);
+  ours?.end();
+  assert.equal(others?.begin(1), false, "a retry that began before ends without being counted twice");
+  theirs.endpoints.drop({ endpoints: held.slice(1), calls: new Map([["/shop", calls[1] as BackendCalls]]) });
+  const free = ["a", "b", "c"].map((key) => new SharedLoads(memory, 0).claim(key) !== undefined);
+  assert.deepEqual(free, [true, true, true], "all rows");
+});
+
+test("endpoints for which the table has no room count alone, and say so; the log says it once", () => {
+  let warnings = 0;
+  const memory = SharedLoads.memoryFor(2, 1);
+  const threads = [0, 1].map((index) => newEndpoints(undefined, new SharedLoads(memory, index, () => warnings++)));
+  const limits = { maxRequests: 1, maxPendingRequests: 1 };
+  for (const { endpoints } of threads) {
+    endpoints.acquire({ ...TARGET, limits: { maxRequests: 1 } }, 1);
+    endpoints.acquire({ ...TARGET, limits: { maxPendingRequests: 1 } }, 1);
+    endpoints.acquire({ ...TARGET, limits }, 1);
+    assert.deepEqual(
+      endpoints.stats().map(({ countsAlone }) => countsAlone),
+      [false, true, true],
+    );
+  }
+  assert.equal(warnings, 1);
+  for (const each of threads) each[Symbol.dispose]();
 });
 
 test("a choice by load counts the calls of other threads", () => {

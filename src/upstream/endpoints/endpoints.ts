@@ -1,3 +1,5 @@
+import { ProcessCount } from "../loads/process-count.ts";
+import type { SharedLoads } from "../loads/shared-loads.ts";
 import type { PoolUse } from "../pools/pool.ts";
 import type { Pools } from "../pools/pools.ts";
 import { FollowedName } from "../resolve/followed-name.ts";
@@ -14,7 +16,6 @@ import {
 import type { CheckedEndpoints, HealthCheck } from "./health-check.ts";
 import { NamedEndpoints, type NamesNotice } from "./named-endpoints.ts";
 import type { RetryBudget } from "./retry-budget.ts";
-import type { SharedLoads } from "./shared-loads.ts";
 
 /** The state of one endpoint, for the dump. */
 export interface EndpointStats {
@@ -39,26 +40,30 @@ export interface EndpointStats {
   /** Present if it is an address of a name. */
   readonly resolved?: Resolved;
   readonly limits: EndpointLimits;
+  /** The thread counts alone what it should count with the others: there is no room in the table that they share. */
+  readonly countsAlone: boolean;
 }
 
 /** How many of each there may be at a time. */
 interface EndpointLimits {
-  /** Connections, unused ones included. */
+  /** Connections of the thread, unused ones included. */
   readonly connections: number;
   /** Requests that wait for a connection. */
   readonly waiting: number;
   /** Requests in progress; null = no limit. */
   readonly requests: number | null;
+  /** The limits that hold for all threads together. */
+  readonly shared: { readonly waiting: boolean; readonly requests: boolean };
 }
 
 /**
  * Counts the calls to one backend over all its endpoints, whose own counts include the calls of other backends. A reload that keeps
  * the backend keeps the count.
  */
-export interface BackendCalls {
-  total: number;
-  /** Requests in progress that have been retried. */
-  retrying: number;
+export class BackendCalls {
+  total = 0;
+  /** Requests in progress that have been retried; counted only if that is limited. */
+  readonly retrying = new ProcessCount();
 }
 
 interface Counted {
@@ -155,6 +160,7 @@ export class Endpoints {
       if (notice !== undefined) endpoint.evict(notice, now);
       if (check !== undefined) this.#begin(endpoint, check);
       if (Number.isFinite(endpoint.maxRequests)) this.#share(endpoint);
+      if (this.#loads !== undefined && !endpoint.pool.shareLimits(this.#loads)) endpoint.countsAlone = true;
       counted = { endpoint, users: 0 };
       this.#known.set(key, counted);
     }
@@ -182,7 +188,26 @@ export class Endpoints {
   #share(endpoint: Endpoint): void {
     if (this.#loads === undefined || endpoint.sharesLoad) return;
     const load = this.#loads.claim(endpoint.key);
-    if (load !== undefined) endpoint.shareLoad(load);
+    if (load === undefined) endpoint.countsAlone = true;
+    else endpoint.shareLoad(load);
+  }
+
+  /** Retries to the backend with this key are limited, so this thread has to see those of the others. */
+  shareRetries({ retrying }: BackendCalls, key: string): void {
+    // No endpoint has such a key: the part before the first space would be escaped.
+    if (this.#loads !== undefined) retrying.share(this.#loads, `%retries ${key}`);
+  }
+
+  /** Gives up what a configuration that is not in effect holds, besides the counts of backends that the one in effect has too. */
+  drop({
+    endpoints,
+    calls,
+  }: {
+    readonly endpoints: readonly Held[];
+    readonly calls: ReadonlyMap<string, BackendCalls>;
+  }) {
+    this.release(endpoints);
+    for (const [key, { retrying }] of calls) if (!this.calls.has(key)) retrying.release();
   }
 
   /** Adds a user to what has at least one. */
@@ -274,14 +299,17 @@ export class Endpoints {
       ...nameOf(endpoint),
       ...(endpoint.resolved && { resolved: endpoint.resolved }),
       limits: limitsOf(endpoint),
+      countsAlone: endpoint.countsAlone,
     }));
   }
 }
 
-/** Combines the state of an endpoint in several threads. Each has its own limits, except that requests are counted over all of them. */
+/** Combines the state of an endpoint in several threads. Their limits add up, unless they share them. */
 export function combineThreads(a: EndpointStats, b: EndpointStats): EndpointStats {
   const both = combineStats(a, b);
-  return { ...both, limits: { ...both.limits, requests: a.limits.requests } };
+  const { waiting, requests, shared } = a.limits;
+  const limits = { ...both.limits, ...(shared.waiting && { waiting }), ...(shared.requests && { requests }) };
+  return { ...both, limits };
 }
 
 /**
@@ -305,6 +333,7 @@ export function combineStats(a: EndpointStats, b: EndpointStats): EndpointStats 
     pool: addUse(a.pool, b.pool),
     ...newerName(a, b),
     limits: addLimits(a.limits, b.limits),
+    countsAlone: a.countsAlone || b.countsAlone,
   };
 }
 
@@ -319,13 +348,18 @@ function newerName(a: EndpointStats, b: EndpointStats): Pick<EndpointStats, "nam
   return name === undefined ? {} : { name };
 }
 
-function limitsOf({ pool, maxRequests }: Endpoint): EndpointLimits {
-  return { ...pool.limits, requests: Number.isFinite(maxRequests) ? maxRequests : null };
+function limitsOf({ pool, maxRequests, sharesLoad }: Endpoint): EndpointLimits {
+  const shared = { waiting: pool.sharesPending, requests: sharesLoad };
+  return { ...pool.limits, requests: Number.isFinite(maxRequests) ? maxRequests : null, shared };
 }
 
 function addLimits(a: EndpointLimits, b: EndpointLimits): EndpointLimits {
   const requests = a.requests === null || b.requests === null ? null : a.requests + b.requests;
-  return { connections: a.connections + b.connections, waiting: a.waiting + b.waiting, requests };
+  const shared = {
+    waiting: a.shared.waiting && b.shared.waiting,
+    requests: a.shared.requests && b.shared.requests,
+  };
+  return { connections: a.connections + b.connections, waiting: a.waiting + b.waiting, requests, shared };
 }
 
 /** Unhealthy if one of them is. Only one worker at a time probes, so probes are summed. */

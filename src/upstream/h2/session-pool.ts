@@ -2,6 +2,7 @@ import type { ErrorCode } from "../../base/errors.ts";
 import type { ConnectTimes, ConnectWaiter } from "../connections/connect-attempt.ts";
 import type { UpstreamConnection } from "../connections/connection.ts";
 import { type Wait, WaitQueue } from "../connections/wait-queue.ts";
+import type { ProcessCount } from "../loads/process-count.ts";
 import type { SessionOwner, UpstreamSession } from "./session.ts";
 
 /** Waits for a connection or session to carry a request; gets exactly one call. A session must be used during that call. */
@@ -49,6 +50,8 @@ export interface SessionOpener {
 interface SessionLimits {
   /** Requests that wait for room. */
   readonly maxPendingRequests: number;
+  /** Counts them; by default, those of this pool. */
+  readonly pending?: ProcessCount;
   /**
    * Milliseconds that a request waits for room, and within which a connected server has to send its SETTINGS.
    */
@@ -87,7 +90,8 @@ export class SessionPool implements SessionOwner {
   constructor(opener: SessionOpener, limits: SessionLimits) {
     this.#opener = opener;
     this.#limits = limits;
-    this.#waiting = new WaitQueue(limits.maxPendingRequests, limits.connectTimeout, () => this.#coming === 0);
+    const { maxPendingRequests, connectTimeout, pending } = limits;
+    this.#waiting = new WaitQueue(maxPendingRequests, connectTimeout, () => this.#coming === 0, pending);
   }
 
   /** A session with room, to be used at once. If undefined, call `wait`. */

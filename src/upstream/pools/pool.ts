@@ -8,12 +8,14 @@ import { type Connect, Dialer, type ViaProxy } from "../connections/dialer.ts";
 import { type Wait, WaitQueue } from "../connections/wait-queue.ts";
 import { UpstreamSession } from "../h2/session.ts";
 import { type SessionOpener, SessionPool, type UpstreamWaiter } from "../h2/session-pool.ts";
+import { ProcessCount } from "../loads/process-count.ts";
+import type { SharedLoads } from "../loads/shared-loads.ts";
 import type { KnownName, Resolver } from "../resolve/resolver.ts";
-import { type Http2Use, http2Use, type PoolTarget, targetName } from "../settings/pool-target.ts";
+import { type Http2Use, http2Use, type PoolTarget, poolKey, targetName } from "../settings/pool-target.ts";
 import type { BackendTcp } from "../settings/settings.ts";
 import { AddressSearch } from "./address-search.ts";
 
-/** Defaults of `maxConnections` and `maxPendingRequests`, per worker and endpoint: they bound what a hanging backend can occupy. */
+/** Defaults of `maxConnections` and `maxPendingRequests`, for each worker and endpoint: they bound what a hanging backend can occupy. */
 const MAX_CONNECTIONS = 10_000;
 const MAX_PENDING_REQUESTS = 4_096;
 
@@ -92,8 +94,9 @@ export class Pool implements ConnectionOwner, SessionOpener, Sweepable {
   readonly #observer: PoolObserver;
   readonly #budget: SocketBudget;
   readonly #idle: UpstreamConnection[] = [];
-  readonly #maxConnections: number;
+  #maxConnections: number;
   readonly #maxPending: number;
+  readonly #pending = new ProcessCount();
   readonly #waiting: WaitQueue<PendingConnect>;
   #sessions: SessionPool | undefined;
   /** Connections that are open, in use or not. */
@@ -135,10 +138,26 @@ export class Pool implements ConnectionOwner, SessionOpener, Sweepable {
     this.#maxConnections = target.limits?.maxConnections ?? MAX_CONNECTIONS;
     this.#maxPending = target.limits?.maxPendingRequests ?? MAX_PENDING_REQUESTS;
     // Without an open connection, the pool is full of attempts at a server that does not accept any.
-    this.#waiting = new WaitQueue(this.#maxPending, this.#settings.connectTimeout, () => this.#open > 0);
+    this.#waiting = new WaitQueue(this.#maxPending, this.#settings.connectTimeout, () => this.#open > 0, this.#pending);
   }
 
-  /** Connections, and requests that wait for one, that this pool allows. */
+  /**
+   * Makes configured limits those of the process. Waiting requests are counted over all threads. A connection can serve only its own thread,
+   * so each one gets a part of `maxConnections`: if threads shared it, those that come late would find all connections taken, and nobody
+   * would tell them when one closes. False: there is no room to count.
+   */
+  shareLimits(loads: SharedLoads): boolean {
+    const { maxConnections, maxPendingRequests } = this.target.limits ?? {};
+    if (maxConnections !== undefined) this.#maxConnections = loads.partOf(maxConnections);
+    return maxPendingRequests === undefined || this.#pending.share(loads, `%pending ${poolKey(this.target)}`);
+  }
+
+  /** Its limit of waiting requests is that of the process. */
+  get sharesPending(): boolean {
+    return this.#pending.isShared;
+  }
+
+  /** Connections of this thread, and requests that wait for one, that this pool allows. */
   get limits(): { readonly connections: number; readonly waiting: number } {
     return { connections: this.#maxConnections, waiting: this.#maxPending };
   }
@@ -187,7 +206,11 @@ export class Pool implements ConnectionOwner, SessionOpener, Sweepable {
   /** Sessions of HTTP/2; made for the first request that goes out as HTTP/2. */
   get sessions(): SessionPool {
     if (this.#sessions === undefined) {
-      this.#sessions = new SessionPool(this, { ...this.#settings, maxPendingRequests: this.#maxPending });
+      this.#sessions = new SessionPool(this, {
+        ...this.#settings,
+        maxPendingRequests: this.#maxPending,
+        pending: this.#pending,
+      });
       if (this.#onDrained !== undefined) this.#sessions.close();
     }
     return this.#sessions;
@@ -399,6 +422,7 @@ export class Pool implements ConnectionOwner, SessionOpener, Sweepable {
    */
   close(onDrained: () => void = () => {}): void {
     this.#onDrained = onDrained;
+    this.#pending.release();
     this.#sessions?.close();
     for (const connection of this.#idle.splice(0)) connection.destroy();
     if (this.#empty()) onDrained();

@@ -20,11 +20,11 @@ export interface HostAddress {
 
 export type Address = HostAddress | { readonly path: string };
 
-/** Limits of what is asked of one endpoint at a time: connections and waiting requests by one worker, requests in progress by all. */
+/** Limits of what is asked of one endpoint at a time, by all workers together. */
 export interface PoolLimits {
-  /** Connections, idle ones included. Default 10000. */
+  /** Connections, idle ones included: each worker has a part. Default 10000 for each worker. */
   readonly maxConnections?: number | undefined;
-  /** Requests that wait for one of them; further ones fail. Default 4096. */
+  /** Requests that wait for one of them; further ones fail. Default 4096 for each worker. */
   readonly maxPendingRequests?: number | undefined;
   /** Requests in progress, including those that wait; undefined = no limit. */
   readonly maxRequests?: number | undefined;

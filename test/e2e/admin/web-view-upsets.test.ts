@@ -81,7 +81,7 @@ test("a slow connection: the page says that it waits, then it has all", async (t
   const first = (text: string): Promise<unknown> =>
     page.evaluate(`[...window.texts].findIndex((each) => each.includes(${JSON.stringify(text)}))`);
   const order = await Promise.all(
-    ["Loading the view", "Request one", "waiting for the gateway", "What decided"].map(first),
+    ["Loading the view", "waiting for the gateway", "Request one", "What decided"].map(first),
   );
   assert.ok(!order.includes(-1), String(order));
   assert.deepEqual(
@@ -125,7 +125,7 @@ test("a gateway that is newer than the page: it says what to do", async (t) => {
     if (page === undefined) return;
     await shows(page, "The gateway has another version than this page: load the page again.");
     await page.evaluate("location.hash = '#/requests'");
-    await until(page, "document.querySelector('h1').textContent === 'Requests'");
+    await until(page, "document.querySelector('h1')?.textContent === 'Requests'");
     await shows(page, "The gateway has another version than this page: load the page again.");
     assert.deepEqual(page.messages, []);
   } finally {

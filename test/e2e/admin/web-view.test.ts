@@ -217,6 +217,26 @@ suite("in Chromium", () => {
     }
   });
 
+  test("the overview needs no other page; those come after it, and again if they did not", async (t) => {
+    const page = await open(t, "#/");
+    if (page === undefined) return;
+    await until(page, "performance.getEntriesByType('resource').some(({ name }) => name.includes('/others-'))");
+    const paths = page.requests.map((url) => new URL(url).pathname);
+    assert.ok(paths.indexOf("/overview") < paths.findIndex((path) => path.startsWith("/ui/others-")), String(paths));
+
+    await page.send("Network.setBlockedURLs", { urls: ["*/ui/others-*"] });
+    await page.send("Network.setCacheDisabled", { cacheDisabled: true });
+    await page.open("about:blank");
+    await page.open(`${gateway.url("admin")}/ui/#/routes`);
+    await until(
+      page,
+      "/load the page again[^]*Trying again/.test(document.querySelector('[role=alert]')?.textContent)",
+    );
+    await page.send("Network.setBlockedURLs", { urls: [] });
+    await shows(page, "default/shop");
+    await until(page, "document.querySelector('[role=alert]') === null");
+  });
+
   test("an id without a record says so", async (t) => {
     const page = await open(t, `#/r/${encodeURIComponent(EVIL_ID)}`);
     if (page === undefined) return;

@@ -1,6 +1,7 @@
 /** A gateway whose only policies are in shadow passes on and responds exactly what one without policies does. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { REQUEST_ORDER } from "../../../src/policies/order.ts";
 import { TestPlane } from "../../helpers/data-plane.ts";
 import { fc } from "../../helpers/property.ts";
 import { RawPeer, RawUpstream, reply } from "../../helpers/raw-peer.ts";
@@ -51,6 +52,21 @@ const shadows = (port: number) =>
           ),
         })
         .map((more) => ({ ...service(port), ...more })),
+      satisfy: fc.record({
+        any: fc.array(
+          fc.oneof(
+            fc.record({ apiKey: fc.record({ location, keys: fc.constant([{ key: "k" }]) }) }),
+            fc.constant({ ipAccess: { allow: ["192.0.2.0/24"] } }),
+          ),
+          { minLength: 1, maxLength: 2 },
+        ),
+      }),
+      ipAccess: fc.constantFrom({ allow: ["192.0.2.0/24"] }, { deny: ["127.0.0.0/8"] }, { deny: ["192.0.2.0/24"] }),
+      concurrencyLimit: fc.array(
+        fc.record({ maxRequests: fc.constantFrom(1, 2), key: fc.constantFrom("source.address", "request.path") }),
+        { minLength: 1, maxLength: 2 },
+      ),
+      csrf: fc.constantFrom({}, { additionalOrigins: ["http://o.test"] }),
       localRateLimit: fc.array(fc.record({ maxTokens: fc.constantFrom(0, 1, 100), fillInterval: fc.constant("1h") }), {
         minLength: 1,
         maxLength: 2,
@@ -62,7 +78,14 @@ const shadows = (port: number) =>
 const request = fc.record({
   method: fc.constantFrom("GET", "POST"),
   target: fc.constantFrom("/a", "/b?key=k", "/b?key=x&q", "/deny"),
-  fields: fc.subarray(["X-A: 1", "X-Key: Bearer k", "X_Key: Bearer k", "Cookie: key=k; b=2", "X-User: me"]),
+  fields: fc.subarray([
+    "X-A: 1",
+    "X-Key: Bearer k",
+    "X_Key: Bearer k",
+    "Cookie: key=k; b=2",
+    "X-User: me",
+    "Origin: http://o.test",
+  ]),
   body: fc.constantFrom("", "drop it all", '{"user":"x"}'),
 });
 
@@ -83,11 +106,12 @@ test("shadow policies change neither what a backend gets nor what a client gets"
   const planeWith = async (policies: object, phase: "route" | "gateway"): Promise<TestPlane> => {
     const plane = new TestPlane();
     const route = { name: "r", backends: [{ host: `127.0.0.1:${upstream.port}` }] };
-    const { localRateLimit, ...others } = policies as { readonly localRateLimit?: unknown };
-    const ofRoute = { ...(localRateLimit !== undefined && { localRateLimit }), ...(phase === "route" && others) };
+    const inPhase = Object.groupBy(Object.entries(policies), ([kind]) =>
+      (REQUEST_ORDER[phase] as readonly string[]).includes(kind) ? phase : "route",
+    );
     const listener = {
-      ...(phase === "gateway" && { policies: others }),
-      routes: [{ ...route, policies: ofRoute }],
+      policies: Object.fromEntries(inPhase.gateway ?? []),
+      routes: [{ ...route, policies: Object.fromEntries(inPhase.route ?? []) }],
     };
     await plane.apply(
       irOf({ binds: [{ port: 0, listeners: [listener] }], frontendPolicies: { http: { requestId: { mode: "off" } } } }),

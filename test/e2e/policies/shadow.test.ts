@@ -418,3 +418,104 @@ suite("localRateLimit in shadow", () => {
     assert.match(String(shadow), /^localRateLimit:deny /);
   });
 });
+
+suite("other policies in shadow", () => {
+  test("concurrencyLimit counts the requests that it would let pass, until they end, apart from what is enforced", async () => {
+    await using upstream = await RawUpstream.listen();
+    const concurrencyLimit = [{ maxRequests: 1, shadow: true }, { maxRequests: 3 }];
+    await using plane = await planeOf({
+      routes: [{ name: "r", policies: { concurrencyLimit }, backends: to(upstream.port) }],
+    });
+    let begun = 0;
+    const begin = async (path: string): Promise<{ client: RawPeer; backend: RawPeer }> => {
+      const client = await RawPeer.connect(plane.port);
+      client.send(`GET ${path} HTTP/1.1\r\nHost: a\r\n\r\n`);
+      const backend = await upstream.connection(begun++);
+      await backend.message();
+      return { client, backend };
+    };
+    const finish = async ({ client, backend }: Awaited<ReturnType<typeof begin>>, path: string): Promise<unknown> => {
+      backend.send(reply("served", ["Connection: close"]));
+      assert.equal(statusOf(await client.message()), 200);
+      client.socket.destroy();
+      return shadowOf(plane, path);
+    };
+    const first = await begin("/1");
+    const second = await begin("/2");
+    const third = await begin("/3");
+    const [status, tooMany] = await ask(plane, "/4");
+    const limited = ["concurrencyLimit:deny 1 request is in progress already; at most 1 may be"];
+    assert.deepEqual([status, tooMany], [429, limited]);
+    assert.equal(await finish(first, "/1"), undefined);
+    const fifth = await begin("/5");
+    assert.deepEqual(await finish(second, "/2"), limited);
+    assert.deepEqual(await finish(third, "/3"), limited);
+    assert.equal(await finish(fifth, "/5"), undefined);
+    assert.deepEqual(counts(plane), {
+      "concurrencyLimit allow default/default web default/r": 2,
+      "concurrencyLimit deny default/default web default/r": 3,
+    });
+  });
+
+  test("a limit in shadow counts a request beside a slow service in shadow no longer than the request", async () => {
+    await using service = await RawUpstream.listen();
+    const extAuthz = { shadow: true, host: `127.0.0.1:${service.port}`, protocol: { http: {} } };
+    const concurrencyLimit = [{ maxRequests: 1, shadow: true }];
+    await using plane = await planeOf({ routes: [{ name: "r", policies: { ...OK, extAuthz, concurrencyLimit } }] });
+    const asked: RawPeer[] = [];
+    for (const [i, path] of ["/1", "/2"].entries()) {
+      assert.equal(statusOf(await RawPeer.ask(plane.port, `GET ${path} HTTP/1.1\r\nHost: a\r\n\r\n`)), 200);
+      asked.push(await service.connection(i));
+    }
+    for (const each of asked) {
+      await each.message();
+      each.send(reply("", ["Connection: close"]));
+    }
+    // Both requests have ended before the limit was asked.
+    assert.deepEqual([await shadowOf(plane, "/1"), await shadowOf(plane, "/2")], [undefined, undefined]);
+  });
+
+  test("satisfy leaves credentials where they are, and says why no alternative is satisfied", async () => {
+    await using upstream = await echo();
+    const any = [
+      { apiKey: { keys: [{ key: "k" }], location: HEADER } },
+      { basicAuth: { htpasswd: "u:{SHA}UWu6nsAWBjRdyIE7ySo/Hyz8RM4=" } },
+    ];
+    const policies = { satisfy: { shadow: true, any }, authorization: { shadow: true, rules: ["has(apiKey.key)"] } };
+    await using plane = await planeOf({ routes: [{ name: "r", policies, backends: to(upstream.port) }] });
+    const valid = await RawPeer.ask(plane.port, "GET /valid HTTP/1.1\r\nHost: a\r\nX-Team-Key: k\r\n\r\n");
+    assert.equal(valid.body, "GET /valid HTTP/1.1|host: a|x-team-key: k");
+    const [status, shadow] = await ask(plane, "/none");
+    assert.equal(status, 200);
+    assert.equal(
+      (shadow as string[])[0],
+      'satisfy:deny no alternative is satisfied: apiKey: no API key in the header x-team-key; basicAuth: no credentials in the header authorization after "Basic "',
+    );
+    assert.equal(counts(plane)["satisfy allow default/default web default/r"], 1);
+  });
+
+  test("ipAccess and csrf reject nothing; an enforced list beside them does", async () => {
+    const policies = { ...OK, ipAccess: { shadow: true, allow: ["192.0.2.0/24"] }, csrf: { shadow: true } };
+    const denied = { name: "denied", matches: [{ path: { exact: "/denied" } }], policies };
+    const listener = { routes: [{ name: "r", policies }, denied] };
+    await using plane = await planeOf(listener, {
+      policies: [
+        {
+          name: { name: "p" },
+          target: { route: { name: "denied" } },
+          policy: { ipAccess: { deny: ["127.0.0.1"] } },
+        },
+      ],
+    });
+    const response = await RawPeer.ask(
+      plane.port,
+      "POST /x HTTP/1.1\r\nHost: a\r\nOrigin: http://other\r\nContent-Length: 0\r\n\r\n",
+    );
+    assert.equal(statusOf(response), 200);
+    assert.deepEqual(await shadowOf(plane, "/x"), [
+      "ipAccess:deny 127.0.0.1 is not in allow",
+      "csrf:deny the origin http://other is not in additionalOrigins, and not that of the request",
+    ]);
+    assert.deepEqual(await ask(plane, "/denied"), [403, ["ipAccess:deny 127.0.0.1 is not in allow"]]);
+  });
+});

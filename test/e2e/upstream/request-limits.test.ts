@@ -160,7 +160,10 @@ test("retryBudget: routes to one backend share it, and reloads keep its counts",
     backends: [
       {
         host: `127.0.0.1:${port}`,
-        policies: { retryBudget: { percent: 0, interval: "1h", minRetryRate: { count, interval: "1h" } } },
+        policies: {
+          retryBudget: { percent: 0, interval: "1h", minRetryRate: { count, interval: "1h" } },
+          http: { maxRetries: 1 },
+        },
       },
     ],
   });
@@ -184,4 +187,6 @@ test("retryBudget: routes to one backend share it, and reloads keep its counts",
   // Another backend has its own budget, and so has the same one with other settings.
   await gateway.reconfigure(config(route("/b"), route("/other", 1, otherUpstream), route("/more", 2)));
   assert.deepEqual([await ask("/other"), await ask("/more"), await ask("/b")], [2, 2, 1]);
+  await gateway.reconfigure(config(route("/b", 3)));
+  assert.equal(await ask("/b"), 2, "what the budget refused is no retry in progress");
 });

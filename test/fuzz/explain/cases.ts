@@ -133,7 +133,7 @@ const unauthenticated = fc
       { allowOrigins: ["*"], allowMethods: ["*"], allowHeaders: ["x-a"], maxAge: "1m" },
       { allowOrigins: ["http://*.test"], allowCredentials: true, exposeHeaders: ["x-added"] },
     ),
-    csrf: fc.constantFrom({}, { additionalOrigins: ["http://o.test"] }),
+    csrf: fc.constantFrom({}, { additionalOrigins: ["http://o.test"] }, { shadow: true }),
     localRateLimit: fc
       .array(fc.record({ limit, shadow }), { minLength: 1, maxLength: 2 })
       .map((list) => list.map(({ limit, shadow }) => ({ ...limit, ...shadow }))),

@@ -14,7 +14,7 @@ interface Upstream {
 }
 
 const SERVER_REMEDIES: Readonly<Record<string, string>> = {
-  max_conns: "set tcp.maxConnections, which counts for each worker",
+  max_conns: "set tcp.maxConnections",
   slow_start: "set loadBalancer.slowStart",
   resolve: "names are looked up again by themselves",
 };

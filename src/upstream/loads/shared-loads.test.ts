@@ -66,6 +66,18 @@ test("a full table has no room, until every worker has released an endpoint", ()
   assert.deepEqual([held[1]?.calls, held[2]?.calls], [1, 1]);
 });
 
+test("the parts of a limit are the limit, but each worker has at least one", () => {
+  const parts = (limit: number): number[] => workers(4).map((each) => each.partOf(limit));
+  assert.deepEqual(
+    [parts(10), parts(8), parts(2)],
+    [
+      [3, 3, 2, 2],
+      [2, 2, 2, 2],
+      [1, 1, 1, 1],
+    ],
+  );
+});
+
 test("many endpoints, claimed in any order, each have one row", () => {
   const [first, second] = workers(2, 256);
   const keys = Array.from({ length: 128 }, (_, i) => `10.0.0.${i}:80`);

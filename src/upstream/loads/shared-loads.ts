@@ -4,11 +4,12 @@ import { createHmac, randomBytes } from "node:crypto";
 const ROWS = 16_384;
 /** Rows in which an endpoint may be, from the one of its hash on. */
 const WINDOW = 32;
-/** Words of the header: the number of workers, the lock, then the secret of the hash. */
+/** Words of the header: the number of workers, the lock, the secret of the hash, and 1 once the table had no room. */
 const WORKERS = 0;
 const LOCK = 1;
 const SECRET = 2;
 const SECRET_WORDS = 4;
+const WAS_FULL = SECRET + SECRET_WORDS;
 const HEADER = 16;
 /** Words of a row: the hash of the endpoint, then a cell for each worker. */
 const HASH_WORDS = 3;
@@ -23,7 +24,7 @@ type Hash = readonly number[];
 
 /**
  * How many calls are in progress at an endpoint, over all workers: in a table that they share, so that a balancer sees the calls of the
- * others, and a limit holds for the process.
+ * others, and a limit holds for the process. Requests that wait for a connection, and retried ones, have rows of their own.
  *
  * A row is found by a keyed hash of the endpoint's key, so that no configuration can aim at the row of another one. It has a cell for each
  * worker: 0, or 1 and the calls of that worker. Only that worker writes it, so whenever a worker dies, emptying its cells is all there is to
@@ -36,6 +37,7 @@ export class SharedLoads {
   readonly #stride: number;
   readonly #rows: number;
   readonly #worker: number;
+  readonly #onFull: () => void;
 
   /** Memory for this many workers; `rows` is for tests. */
   static memoryFor(workers: number, rows = ROWS): SharedArrayBuffer {
@@ -47,8 +49,12 @@ export class SharedLoads {
     return memory;
   }
 
-  /** `worker`: the index of the thread, whose cells it writes. The main thread, which only calls `forget`, may leave it out. */
-  constructor(memory: SharedArrayBuffer, worker = 0) {
+  /**
+   * `worker`: the index of the thread, whose cells it writes. The main thread, which only calls `forget`, may leave it out. `onFull` is called
+   * once, in one of the threads, when the table has no room for the first time.
+   */
+  constructor(memory: SharedArrayBuffer, worker = 0, onFull: () => void = () => {}) {
+    this.#onFull = onFull;
     this.#memory = memory;
     this.#words = new Int32Array(memory);
     this.#workers = this.#words[WORKERS] ?? 0;
@@ -63,11 +69,20 @@ export class SharedLoads {
     this.#lock();
     try {
       const row = this.#find(hash);
-      if (row === undefined) return undefined;
+      if (row === undefined) {
+        if (Atomics.exchange(this.#words, WAS_FULL, 1) === 0) this.#onFull();
+        return undefined;
+      }
       return new SharedLoad(this.#words, row + CELLS, this.#workers, this.#worker);
     } finally {
       this.#unlock();
     }
+  }
+
+  /** The part of this worker in a limit of what threads cannot share, at least 1. Together, the parts of all workers are the limit. */
+  partOf(limit: number): number {
+    const extra = this.#worker < limit % this.#workers ? 1 : 0;
+    return Math.max(1, Math.floor(limit / this.#workers) + extra);
   }
 
   /** Empties the cells of a worker that has died, and releases its lock. Call only after the thread has ended. */
