@@ -121,10 +121,16 @@ suite("FileWatch", () => {
     await notice(() => watch.follow(first));
     noticed = () => notices++;
     writeFileSync(file, "two and more");
-    // Another file, whose change is noticed after as long as that of the first would be.
-    const other = new FileWatch(() => noticed());
-    await notice(() => other.follow(first));
-    other.close();
+    // Others notice the same change, one after the other, which takes longer.
+    const alive = setInterval(() => {}, 1000);
+    for (let i = 0; i < 3; i++) {
+      const { promise, resolve } = Promise.withResolvers<void>();
+      const other = new FileWatch(resolve);
+      other.follow(first);
+      await promise;
+      other.close();
+    }
+    clearInterval(alive);
     assert.equal(notices, 0);
     await notice(() => watch.follow(first));
   });
