@@ -65,6 +65,7 @@ for (const kind of CUSTOM_KINDS) {
       const { anyOf, "x-kubernetes-int-or-string": intOrString, ...others } = node;
       if (anyOf !== undefined || intOrString !== undefined)
         assert.deepEqual({ anyOf, "x-kubernetes-int-or-string": intOrString }, INT_OR_STRING, path);
+      assert.ok(intOrString === undefined || others.enum === undefined, `${path}: enum of texts would refuse numbers`);
       for (const keyword of Object.keys(others)) assert.ok(KEYWORDS.has(keyword), `${path}: ${keyword}`);
       const opaque = node["x-kubernetes-preserve-unknown-fields"] === true;
       assert.ok(typeof node.type === "string" || intOrString === true || opaque, `${path} has no type`);

@@ -72,9 +72,12 @@ function chosen(choices: readonly JsonSchema[]): Structural {
   return parts.every((part) => part.enum !== undefined) ? { type, enum: [...new Set(enums)] } : { type };
 }
 
-/** Bounds apply to numbers only, a pattern to texts only. */
+/** Bounds apply to numbers only, a pattern to texts only; the values of texts become one, since `enum` would refuse every number. */
 function intOrString(parts: readonly Structural[]): Structural {
-  const rest = parts.map(({ type: _type, description: _description, ...others }) => others);
+  const rest = parts.map(({ type: _type, description: _description, enum: values, ...others }) => ({
+    ...others,
+    ...(values !== undefined && { pattern: `^(${values.join("|")})$` }),
+  }));
   return Object.assign(
     { anyOf: [{ type: "integer" }, { type: "string" }], "x-kubernetes-int-or-string": true },
     ...rest,

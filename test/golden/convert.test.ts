@@ -22,6 +22,7 @@ import { desiredStatuses } from "../../src/controller/status/statuses.ts";
 import { formatDiagnostics } from "../../src/translation/problems/diagnostics.ts";
 import { noOpenssl, TestCa } from "../helpers/certificates.ts";
 import { clusterOf } from "../helpers/kube/cluster-of.ts";
+import { crdProblems } from "../helpers/kube/crd-problems.ts";
 
 const FOLDER = `${appRoot}test/golden/convert/`;
 const USERS = "alice:{SHA}W6ph5Mm5Pz8GgiULbPgzG37mj9g=";
@@ -86,6 +87,7 @@ interface Reference {
 /** Every object is accepted, with all that it refers to. */
 function assertServed(text: string): void {
   const written = parseAllDocuments(text).map((each) => each.toJS());
+  assert.deepEqual(written.flatMap(crdProblems), [], text);
   const needed = new Map<string, object>();
   const need = (kind: string, namespace: string | undefined, name: string, fields: object): void => {
     const metadata = { name, namespace: namespace ?? "default" };

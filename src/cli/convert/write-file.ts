@@ -1,7 +1,7 @@
-import { Document, isSeq, type Node } from "yaml";
+import { isSeq, type Node } from "yaml";
 import type { Converted, ConvertedListener, ConvertedPort, ConvertedRoute, Place } from "./converted.ts";
 import { Findings } from "./findings.ts";
-import { compact } from "./yaml.ts";
+import { compact, documentOf } from "./yaml.ts";
 
 /** What was converted as a configuration file of tracegate. `findings`: more are added. */
 export function writeFile(converted: Converted, findings = new Findings()): string {
@@ -12,7 +12,7 @@ export function writeFile(converted: Converted, findings = new Findings()): stri
     ...(backends.length > 0 && { backends }),
     routes: routes.map((each) => routeOf(each, findings)),
   };
-  const document = new Document(escaped(content), { aliasDuplicateObjects: false });
+  const document = documentOf(escaped(content));
   const written = document.get("routes");
   if (isSeq<Node>(written))
     written.items.forEach((item, i) => {

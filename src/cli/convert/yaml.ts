@@ -2,14 +2,24 @@
 import { Document, isMap, isSeq, Scalar } from "yaml";
 
 export function toYaml(content: unknown): string {
-  const document = new Document(content, { aliasDuplicateObjects: false });
+  const document = documentOf(content);
   compact(document.contents);
   return document.toString({ lineWidth: 0 });
 }
 
+/** kubectl reads YAML 1.1, where a plain `on` is a boolean and `12:30` a number; texts like these are quoted. */
+export function documentOf(content: unknown): Document {
+  return new Document(content, { aliasDuplicateObjects: false, compat: "yaml-1.1" });
+}
+
 /** Maps and lists of a few plain values stand on one line. */
 export function compact(node: unknown): boolean {
-  if (node instanceof Scalar) return String(node.value).length <= 40;
+  if (node instanceof Scalar) {
+    const text = String(node.value);
+    // In a map on one line, parsers in Go and C take a plain `?` for the mark of a key.
+    if (text.includes("?") && !text.includes("\n")) node.type = Scalar.QUOTE_SINGLE;
+    return text.length <= 40;
+  }
   if (!isMap(node) && !isSeq(node)) return false;
   const children = node.items.map((item) => compact(isPair(item) ? item.value : item));
   const isFlow = children.length <= 4 && children.every(Boolean) && JSON.stringify(node).length <= 100;

@@ -1,9 +1,11 @@
 /** Compiles binds and their listeners, whose routes have been compiled before. */
+
 import { PendingChallenges } from "../../acme/challenges.ts";
 import type { ChallengeType, ManagedCertificate } from "../../acme/settings.ts";
 import { Networks } from "../../base/ip-address.ts";
 import type { Logger } from "../../base/log.ts";
 import type { Bind, Listener } from "../../ir/ir.ts";
+import { placeName } from "../../ir/origins.ts";
 import { Rules } from "../../policies/authorization/rules.ts";
 import { compilePolicies } from "../../policies/compile.ts";
 import { NetworkAuthorizer, prepareNetworkAuthz } from "../../policies/ext-authz/network.ts";
@@ -21,6 +23,7 @@ import { LogExport } from "../telemetry/log-export.ts";
 import { RequestTracing } from "../telemetry/request-tracing.ts";
 import type { CompiledBind, CompiledListener, CompiledTcpRoute } from "./compiled.ts";
 import type { Outbound } from "./outbound.ts";
+import type { Rejections } from "./rejections.ts";
 import type { Routes } from "./routes.ts";
 import { listenerLabels, SeriesCache, UNROUTED } from "./series-cache.ts";
 
@@ -60,13 +63,14 @@ export class Binds {
     this.#before = before;
   }
 
-  /** Compiles a listener, or a route of TCP, TLS or UDP, in each step. */
-  *compile(bind: Bind, groups: CompiledBind["groups"]): Generator<void, CompiledBind> {
+  /** Compiles a listener, or a route of TCP, TLS or UDP, in each step. The bind lacks those that are noted in `rejections`. */
+  *compile(bind: Bind, groups: CompiledBind["groups"], rejections: Rejections): Generator<void, CompiledBind> {
     const listeners: { readonly hostname: string; readonly value: CompiledListener }[] = [];
     for (const listener of bind.listeners) {
       // Plain TCP and UDP carry no host name: the listener serves the whole port.
       const hostname = listener.protocol === "TCP" || listener.protocol === "UDP" ? "" : listener.hostname;
-      listeners.push({ hostname, value: yield* this.#listener(bind, listener) });
+      const value = yield* rejections.noting(listener.key, this.#listener(bind, listener));
+      if (value !== undefined) listeners.push({ hostname, value });
       yield;
     }
     const { frontend } = bind;
@@ -131,7 +135,9 @@ export class Binds {
       challenges: challengesOf(listener.acme === undefined ? [] : [listener.acme], "tls-alpn-01"),
       access: ipAccess && new AccessLists(ipAccess),
       tcpRoutes: new TcpRouteTable(tcpRoutes),
-      policies: compilePolicies(listener.policies, "gateway", this.#outbound.whole.environment, listener.key),
+      policies: compilePolicies(listener.policies, "gateway", this.#outbound.whole.environment, listener.key, (kind) =>
+        placeName(kind, listener, listener.key),
+      ),
       router: this.#routes.router(listener.key),
       series: new SeriesCache(this.#services.metrics, labels),
     };

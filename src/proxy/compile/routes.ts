@@ -2,7 +2,9 @@
  * Compiles the routes of listeners and route groups into their routers. An unchanged route is taken over from the configuration in effect,
  * even if the endpoints of its services have changed: that costs 2 % of compiling it, and no route is in memory twice.
  */
+import { messageOf } from "../../base/errors.ts";
 import type { Ir, Route, TcpRoute } from "../../ir/ir.ts";
+import { placeName } from "../../ir/origins.ts";
 import { digestAt, groupOwner, type PackedRoutes, routeAt } from "../../ir/packed-ir.ts";
 import { compilePolicies } from "../../policies/compile.ts";
 import { NO_POLICY_SET } from "../../policies/merge.ts";
@@ -95,7 +97,7 @@ export class Routes {
     this.provenance.add(routes, owner.known);
     for (let index = 0; index < routes.count; index++) {
       const digest = digestAt(routes, index);
-      owner.known.add(digest, this.#takeOver(owner, digest) ?? this.#compile(owner, digest, routeAt(routes, index)));
+      owner.known.add(digest, this.#takeOver(owner, digest) ?? this.#compileNew(owner, digest, routeAt(routes, index)));
       yield;
     }
   }
@@ -116,6 +118,15 @@ export class Routes {
     return known;
   }
 
+  /** @throws Error that names the route */
+  #compileNew(owner: Owner, digest: string, route: Route): KnownRoute<CompiledRoute> {
+    try {
+      return this.#compile(owner, digest, route);
+    } catch (cause) {
+      throw new Error(`route ${route.namespace}/${route.name}: ${messageOf(cause)}`, { cause });
+    }
+  }
+
   #compile({ router, labels: ofOwner }: Owner, digest: string, route: Route): KnownRoute<CompiledRoute> {
     const part = this.#outbound.route;
     const label = `${route.namespace}/${route.name}`;
@@ -123,12 +134,15 @@ export class Routes {
     const backends = route.backends.map((backend) => this.#backends.compile(backend, labels, "request", part));
     return router.add(route, {
       only: onlyBackend(backends),
-      policies: compilePolicies(route.policies, "route", part.environment, route.key),
+      policies: compilePolicies(route.policies, "route", part.environment, route.key, (kind) =>
+        placeName(kind, route, route.key),
+      ),
       key: route.key,
       createdAt: route.createdAt ?? 0,
       label,
       rule: route.ruleName,
       policySet: Object.keys(route.policies).length === 0 ? NO_POLICY_SET : route.policies,
+      ...(route.sources && { sources: route.sources }),
       backends,
       totalWeight: totalWeight(backends),
       series: new SeriesCache(this.#services.metrics, labels),

@@ -11,6 +11,7 @@ import { allIngressProblems } from "../../../src/controller/status/ingress-statu
 import { desiredStatuses } from "../../../src/controller/status/statuses.ts";
 import { noOpenssl, TestCa } from "../../helpers/certificates.ts";
 import { clusterOf } from "../../helpers/kube/cluster-of.ts";
+import { crdProblems } from "../../helpers/kube/crd-problems.ts";
 import { Backends, OneProxy, service } from "../../helpers/kube/one-proxy.ts";
 
 const FOLDER = `${appRoot}examples/kubernetes/`;
@@ -45,6 +46,10 @@ before(async () => {
 for (const file of files)
   test(`examples/kubernetes/${file} is valid and does what it says`, { skip: tools }, async () => {
     const text = readFileSync(FOLDER + file, "utf8");
+    assert.deepEqual(
+      parseAllDocuments(text).flatMap((each) => crdProblems(each.toJS())),
+      [],
+    );
     const objects = objectsOf(`${GATEWAY}\n---\n${text}`) + surroundings;
     assert.deepEqual(problemsOf(objects), []);
     await using proxy = await OneProxy.start(`---\n${objects}`);

@@ -279,6 +279,8 @@ test("what cannot be read says where", () => {
   const brace = '"{" must be the last word of its line; put what follows on lines of its own';
   assert.equal(where("a {\n basic_auth { alice X }\n}"), `2:13 ${brace}`);
   assert.equal(where("a { respond 200 }"), `1:3 ${brace}`);
+  assert.equal(where("a {\n basic_auth {\n  alice X }\n}"), '3:11 "}" must be on a line of its own');
+  assert.equal(where("(x) {\n}\na {\n import x }"), '4:11 "}" must be on a line of its own');
   assert.equal(where("a {\n import x {\n }\n}"), "2:11 import with a block is not converted");
   assert.equal(where("a {\n".repeat(40)), "33:3 more than 32 blocks in each other");
 });

@@ -127,7 +127,7 @@ class Parser {
       let block: readonly Directive[] | undefined;
       for (let next = this.#tokens[this.#at]; next !== undefined && !next.isFirst; next = this.#tokens[this.#at]) {
         const opens = this.#opensBlock(this.#at);
-        if (!opens && isMark(next, "}")) break;
+        refuseBrace(next);
         if (!opens && isMark(next, "{"))
           throw new SyntaxProblem(next, '"{" must be the last word of its line; put what follows on lines of its own');
         this.#at++;
@@ -147,7 +147,8 @@ class Parser {
 
   #restOfLine(): readonly Token[] {
     const start = this.#at;
-    for (let next = this.#tokens[this.#at]; next !== undefined && !next.isFirst && !isMark(next, "}"); ) {
+    for (let next = this.#tokens[this.#at]; next !== undefined && !next.isFirst; ) {
+      refuseBrace(next);
       this.#at++;
       next = this.#tokens[this.#at];
     }
@@ -209,6 +210,11 @@ function withArguments(token: Token, args: readonly Token[]): readonly Token[] {
 
 function placeOf({ file, line, column }: Place): Place {
   return { file, line, column };
+}
+
+/** Behind other words, Caddy takes a closing brace for an argument or refuses it, so it was not meant. */
+function refuseBrace(token: Token): void {
+  if (isMark(token, "}")) throw new SyntaxProblem(token, '"}" must be on a line of its own');
 }
 
 function isMark({ quoted, text }: Token, mark: string): boolean {
