@@ -120,15 +120,17 @@ class Conversion {
 
   /** Automatic HTTPS: requests over HTTP are redirected, where no site has the host there. */
   #addRedirects(): void {
+    const { httpPort } = this.#options;
+    if (!this.#bound.has(httpPort))
+      this.#bound.set(
+        httpPort,
+        new Set([...this.#redirected.values()].map((each) => String(boundTo(each, this.#options)))),
+      );
     for (const [host, site] of this.#redirected) {
-      const known = this.#ports.get(this.#options.httpPort)?.listeners.some(({ hostname }) => hostname === host);
+      const known = this.#ports.get(httpPort)?.listeners.some(({ hostname }) => hostname === host);
       if (known) continue;
       const lost: Directive[] = [];
-      const listener = this.#addListener(
-        site,
-        { host, port: this.#options.httpPort, isTls: false, isRedirected: false },
-        lost,
-      );
+      const listener = this.#addListener(site, { host, port: httpPort, isTls: false, isRedirected: false }, lost);
       if (listener === undefined) continue;
       const policies = { requestRedirect: { scheme: "https", status: 308 } };
       this.#push(`${nameOf(host)}-https`, site, { listeners: [listener], matches: [], policies, backends: [] });
