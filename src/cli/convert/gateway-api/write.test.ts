@@ -53,6 +53,12 @@ test("a pool of addresses becomes a Service, one of names a split", () => {
   const pool = (...servers: readonly string[]) =>
     objects(proxied("pool", `upstream pool { ${servers.map((each) => `server ${each};`).join(" ")} }`));
   const addresses = pool("10.0.0.1:81", "10.0.0.2:81", "10.0.0.3:82", "10.0.0.4:81 backup");
+  const own = pool("127.0.0.1:81", "10.0.0.2:81");
+  assert.deepEqual(
+    own.of("EndpointSlice").map((each) => (each as unknown as { endpoints: unknown }).endpoints),
+    [[{ addresses: ["10.0.0.2"] }]],
+  );
+  assert.match(own.found.join(), /error: 127\.0\.0\.1:81 is the pod of the proxy/);
   assert.deepEqual(addresses.rules[0]?.backendRefs, [{ name: "pool", port: 81 }]);
   assert.deepEqual(
     addresses.of("EndpointSlice").map((each) => (each as unknown as { endpoints: unknown }).endpoints),
