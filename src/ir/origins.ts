@@ -129,6 +129,17 @@ export function sourcesOf(kind: SetKey, { policies, sources }: Holder): readonly
   return sources?.[kind] ?? [whole(policies, kind, {})];
 }
 
+/**
+ * Names the place where the policy of a kind is written: the same name wherever a policy applies that names its target, and `owner`, the key of
+ * what has it, for one that is written there.
+ */
+export function placeName(kind: SetKey, { sources }: Pick<Holder, "sources">, owner: string): string {
+  const written = sources?.[kind]?.at(-1)?.in;
+  if (written === undefined) return owner;
+  if ("kind" in written) return `${written.kind} ${written.namespace}/${written.name}`;
+  return "policy" in written ? `policy ${written.policy}` : `backend ${written.backend}`;
+}
+
 /** The origin of a source; undefined if it is unknown. */
 export function originOf(
   kind: SetKey,

@@ -69,7 +69,7 @@ export const NO_POLICIES: CompiledChain = Object.freeze({
 
 /**
  * Compiles the policies that apply in `phase`. `owner` is what they are attached to: the key of a listener, route or
- * backend. Throws a PolicyError, whose path begins with the kind, when a policy cannot run in this phase or its
+ * backend. `placeOf` names where the policy of a kind is written. Throws a PolicyError, whose path begins with the kind, when a policy cannot run in this phase or its
  * configuration cannot work.
  */
 export function compilePolicies(
@@ -77,6 +77,7 @@ export function compilePolicies(
   phase: Phase,
   environment: PolicyEnvironment,
   owner: string,
+  placeOf: (kind: SetKey) => string = () => owner,
 ): CompiledChain {
   const kinds = kindsOf(set);
   if (kinds.length === 0) return NO_POLICIES;
@@ -87,7 +88,12 @@ export function compilePolicies(
     if (config === undefined) continue;
     const bind = prepareKind(kind, set, phase, environment.cel);
     if (bind !== undefined && !isSetting(kind)) {
-      const deps = { ...environment, phase, identity: `${phase} ${owner} ${kind}` };
+      const deps = {
+        ...environment,
+        phase,
+        identity: `${phase} ${owner} ${kind}`,
+        shared: `${phase} ${placeOf(kind)} ${kind}`,
+      };
       // A number, such as that of `maxRequestBodySize`, leaves a rehearsal nothing to assume.
       const rehearsed = typeof config === "object" ? environment.rehearsed?.(deps, kind, config) : undefined;
       created.set(kind, { kind, phase, ...bind(rehearsed ?? deps) });

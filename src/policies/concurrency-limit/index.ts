@@ -62,8 +62,8 @@ function requestsOf({ key }: ConcurrentLimit, count: number): string {
 /** Compiles the keys; a conditional alternative is a single limit instead of a list. Throws CelError for keys that do not compile. */
 function prepare(config: ConcurrencyLimit | ConcurrentLimit, cel: CelEnvironment): (deps: PolicyDeps) => PolicyHooks {
   const compiled = ("maxRequests" in config ? [config] : config).map((limit) => withKey(limit, cel));
-  return ({ identity, requestCounts }) => {
-    const limits = compiled.map((limit, i): Limit => ({ ...limit, counts: requestCounts.of(`${identity} ${i}`) }));
+  return ({ shared, requestCounts }) => {
+    const limits = compiled.map((limit, i): Limit => ({ ...limit, counts: requestCounts.of(`${shared} ${i}`) }));
     return {
       onRequest: afterRequestBody(keysOf(compiled), (context) => {
         begin(limits, context);

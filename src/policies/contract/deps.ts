@@ -83,8 +83,10 @@ export interface PolicyEnvironment extends ThreadEnvironment {
 /** What a policy is bound to, besides its own configuration. */
 export interface PolicyDeps extends PolicyEnvironment {
   readonly phase: Phase;
-  /** Phase, owner and kind: the name under which state survives a reload, such as a token bucket. */
+  /** Phase, owner and kind: the name under which state survives a reload, such as a session. */
   readonly identity: string;
+  /** The same with the place where the policy is written as the owner: the name of state that everything it applies to shares, such as a token bucket. */
+  readonly shared: string;
   /** It is a shadow policy: what it shares with enforced ones, such as a queue, is theirs first. */
   readonly shadow?: true;
   /** Takes the place of the verification of a credential; only in rehearsals. */

@@ -60,7 +60,7 @@ export function prepareAlternatives<Entry extends object>(
   return (deps) => {
     const alternatives = prepared.map(({ condition, bind }, i) => ({
       condition,
-      policy: bind({ ...deps, identity: `${deps.identity} ${i}` }),
+      policy: bind({ ...deps, identity: `${deps.identity} ${i}`, shared: `${deps.shared} ${i}` }),
     }));
     return combine(new Decisions(kind, CHOICE_TEXTS), alternatives);
   };

@@ -76,8 +76,8 @@ function prepare(config: LocalRateLimit | LocalLimit, cel: CelEnvironment): (dep
     checkLimit(one ? [] : [i], limit);
     return withKey(limit, cel);
   });
-  return ({ identity, buckets }) => {
-    const limits = compiled.map((limit, i): Limit => ({ ...limit, buckets: buckets.of(`${identity} ${i}`) }));
+  return ({ shared, buckets }) => {
+    const limits = compiled.map((limit, i): Limit => ({ ...limit, buckets: buckets.of(`${shared} ${i}`) }));
     return {
       onRequest: afterRequestBody(keysOf(compiled), (context) => {
         takeAll(limits, context);

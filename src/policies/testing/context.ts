@@ -47,6 +47,7 @@ export const DEPS: PolicyDeps = {
   sessionKey: new Uint8Array(32),
   phase: "route",
   identity: "route test policy",
+  shared: "route test policy",
 };
 
 /** Prepares policies of a kind, and binds them to `deps`. */

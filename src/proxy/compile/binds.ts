@@ -1,9 +1,11 @@
 /** Compiles binds and their listeners, whose routes have been compiled before. */
+
 import { PendingChallenges } from "../../acme/challenges.ts";
 import type { ChallengeType, ManagedCertificate } from "../../acme/settings.ts";
 import { Networks } from "../../base/ip-address.ts";
 import type { Logger } from "../../base/log.ts";
 import type { Bind, Listener } from "../../ir/ir.ts";
+import { placeName } from "../../ir/origins.ts";
 import { Rules } from "../../policies/authorization/rules.ts";
 import { compilePolicies } from "../../policies/compile.ts";
 import { NetworkAuthorizer, prepareNetworkAuthz } from "../../policies/ext-authz/network.ts";
@@ -131,7 +133,9 @@ export class Binds {
       challenges: challengesOf(listener.acme === undefined ? [] : [listener.acme], "tls-alpn-01"),
       access: ipAccess && new AccessLists(ipAccess),
       tcpRoutes: new TcpRouteTable(tcpRoutes),
-      policies: compilePolicies(listener.policies, "gateway", this.#outbound.whole.environment, listener.key),
+      policies: compilePolicies(listener.policies, "gateway", this.#outbound.whole.environment, listener.key, (kind) =>
+        placeName(kind, listener, listener.key),
+      ),
       router: this.#routes.router(listener.key),
       series: new SeriesCache(this.#services.metrics, labels),
     };

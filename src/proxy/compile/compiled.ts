@@ -5,6 +5,7 @@ import type { Networks } from "../../base/ip-address.ts";
 import type { Origin } from "../../base/origin.ts";
 import type { Listening } from "../../ir/bind-addresses.ts";
 import type { Frontend, Listener } from "../../ir/ir.ts";
+import type { PolicySources } from "../../ir/origins.ts";
 import type { Rules } from "../../policies/authorization/rules.ts";
 import type { CompiledChain } from "../../policies/compile.ts";
 import type { PolicyEnvironment } from "../../policies/contract/deps.ts";
@@ -103,6 +104,8 @@ export interface CompiledRoute {
   readonly policies: CompiledChain;
   /** What `policies` was compiled from, for merging with the routes that delegate to this one. */
   readonly policySet: PolicySet;
+  /** Where those were written; absent kinds: at the route itself. */
+  readonly sources?: PolicySources;
   readonly backends: readonly CompiledBackend[];
   readonly totalWeight: number;
   /** The backend of a route that has exactly one, not a route group: saves the choice and a cache miss. */

@@ -3,6 +3,7 @@
  * even if the endpoints of its services have changed: that costs 2 % of compiling it, and no route is in memory twice.
  */
 import type { Ir, Route, TcpRoute } from "../../ir/ir.ts";
+import { placeName } from "../../ir/origins.ts";
 import { digestAt, groupOwner, type PackedRoutes, routeAt } from "../../ir/packed-ir.ts";
 import { compilePolicies } from "../../policies/compile.ts";
 import { NO_POLICY_SET } from "../../policies/merge.ts";
@@ -123,12 +124,15 @@ export class Routes {
     const backends = route.backends.map((backend) => this.#backends.compile(backend, labels, "request", part));
     return router.add(route, {
       only: onlyBackend(backends),
-      policies: compilePolicies(route.policies, "route", part.environment, route.key),
+      policies: compilePolicies(route.policies, "route", part.environment, route.key, (kind) =>
+        placeName(kind, route, route.key),
+      ),
       key: route.key,
       createdAt: route.createdAt ?? 0,
       label,
       rule: route.ruleName,
       policySet: Object.keys(route.policies).length === 0 ? NO_POLICY_SET : route.policies,
+      ...(route.sources && { sources: route.sources }),
       backends,
       totalWeight: totalWeight(backends),
       series: new SeriesCache(this.#services.metrics, labels),

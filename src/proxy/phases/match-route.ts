@@ -2,9 +2,12 @@
  * The phase `match-route`: the route by host, path and conditions (`match/`), through route groups to the route that has backends,
  * then one of its backends by weight (docs/lifecycle.md#4-match-route).
  */
+
 import { GatewayError, type Why } from "../../base/errors.ts";
+import { placeName } from "../../ir/origins.ts";
 import { type CompiledChain, compilePolicies, NO_POLICIES } from "../../policies/compile.ts";
 import { mergeLevels, NO_LEVEL } from "../../policies/merge.ts";
+import type { SetKey } from "../../policies/policy-set.ts";
 import type { CompiledBind, CompiledListener, CompiledRoute } from "../compile/compiled.ts";
 import type { Exchange } from "../exchange/exchange.ts";
 import { describeCandidate } from "../match/reason.ts";
@@ -111,8 +114,13 @@ function mergedPolicies(
   const key = parents.map((parent) => parent.key).join(" ");
   let chain = known.get(key);
   if (chain === undefined) {
-    const levels = [...parents, route].map(({ policySet }) => ({ ...NO_LEVEL, set: policySet }));
-    chain = compilePolicies(mergeLevels(...levels).set, "route", policies, `${key} ${route.key}`);
+    const routes = [...parents, route];
+    const levels = routes.map(({ policySet }) => ({ ...NO_LEVEL, set: policySet }));
+    const placeOf = (kind: SetKey): string => {
+      const from = routes.findLast(({ policySet }) => policySet[kind] !== undefined) ?? route;
+      return placeName(kind, from, from.key);
+    };
+    chain = compilePolicies(mergeLevels(...levels).set, "route", policies, `${key} ${route.key}`, placeOf);
     known.set(key, chain);
   }
   return chain;

@@ -161,3 +161,37 @@ test("a reload keeps the counts; the response and the log say which limit was re
   await untilOver("/kept");
   client.socket.destroy();
 });
+
+test("a limit of a gateway counts the requests of all its listeners, one of a listener those of it", async () => {
+  const routes = [
+    { name: "r", policies: { delay: { duration: '"x-stay" in request.headers ? duration("1h") : duration("0s")' } } },
+  ];
+  const concurrencyLimit = [{ maxRequests: 1 }];
+  const listener = (name: string, policies: object = {}): object => {
+    const served = { directResponse: { status: 204 } };
+    return {
+      name,
+      hostname: `${name}.test`,
+      policies,
+      routes: routes.map((route) => ({ ...route, policies: { ...route.policies, ...served } })),
+    };
+  };
+  await using limited = await LocalGateway.start({
+    binds: [{ port: 0, listeners: [listener("a"), listener("b"), listener("own", { concurrencyLimit })] }],
+    policies: [
+      {
+        name: { name: "all" },
+        target: { gateway: { gatewayName: "default" } },
+        phase: "gateway",
+        policy: { concurrencyLimit },
+      },
+    ],
+  });
+  const statusAt = async (host: string): Promise<number> =>
+    statusOf(await RawPeer.ask(limited.port(), `GET / HTTP/1.1\r\nHost: ${host}.test\r\n\r\n`));
+  const staying = await RawPeer.connect(limited.port());
+  staying.send("GET / HTTP/1.1\r\nHost: a.test\r\nX-Stay: 1\r\n\r\n");
+  for (let i = 0; i < ATTEMPTS && (await statusAt("a")) !== 429; i++);
+  assert.deepEqual([await statusAt("a"), await statusAt("b"), await statusAt("own")], [429, 429, 204]);
+  staying.socket.destroy();
+});

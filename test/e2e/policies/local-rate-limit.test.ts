@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { TestGateway } from "../../helpers/gateway.ts";
+import { RawPeer, statusOf } from "../../helpers/raw-peer.ts";
 
 /** An hour: no bucket is refilled while a test runs. */
 const LIMIT = { maxTokens: 30, tokensPerFill: 1, fillInterval: "1h" };
@@ -48,4 +49,45 @@ test("each key has its own bucket", async () => {
     ["b", 429],
   ] as const)
     assert.equal((await ask(gateway, { "x-user": user })).status, status);
+});
+
+test("a limit counts the requests of all routes that it applies to; with the route as its key, those of each", async () => {
+  const once = (key?: string): object => ({ localRateLimit: [{ maxTokens: 1, fillInterval: "1h", key }] });
+  const on = (path: string, policies: object = {}): object => ({
+    name: path.slice(1).replace("/", "."),
+    matches: [{ path: { pathPrefix: path } }],
+    policies,
+  });
+  const served = { directResponse: { status: 204 } };
+  const routes = [
+    on("/a", served),
+    on("/b", served),
+    on("/own", { ...served, ...once() }),
+    { ...on("/group", once()), backends: [{ routeGroup: "shop" }] },
+  ];
+  const target = (listenerName: string): object => ({ gateway: { gatewayName: "default", listenerName } });
+  await using gateway = await TestGateway.start({
+    binds: [
+      {
+        port: 0,
+        listeners: [
+          { name: "one", hostname: "one.test", routes },
+          { name: "each", hostname: "each.test", routes },
+        ],
+      },
+    ],
+    routeGroups: [{ name: "shop", routes: [on("/group/c", served), on("/group/d", served)] }],
+    policies: [
+      { name: { name: "all" }, target: target("one"), policy: once() },
+      { name: { name: "each" }, target: target("each"), policy: once("proxy.route.name") },
+    ],
+  });
+  const statuses = async (host: string): Promise<string> => {
+    const found: number[] = [];
+    for (const path of ["/a", "/a", "/b", "/own", "/own", "/group/c", "/group/d"])
+      found.push(statusOf(await RawPeer.ask(gateway.port(), `GET ${path} HTTP/1.1\r\nHost: ${host}\r\n\r\n`)));
+    return found.join(" ");
+  };
+  assert.equal(await statuses("one.test"), "204 429 429 204 429 204 429");
+  assert.equal(await statuses("each.test"), "204 429 204 204 429 204 429");
 });
