@@ -1,7 +1,7 @@
 import { isIP } from "node:net";
 import type { Converted, ConvertedListener, ConvertedPort, ConvertedRoute, Json } from "../converted.ts";
 import { Findings } from "../findings.ts";
-import { Names, nameOf } from "../names.ts";
+import { listenerName, Names, nameOf } from "../names.ts";
 import { type PathShape, pathsInOrder } from "../paths.ts";
 import { type Case, Cases } from "./cases.ts";
 import { type Directive, parseCaddyfile } from "./parse.ts";
@@ -112,7 +112,7 @@ class Conversion {
     }
     const tls = isTls ? tlsOf(site, host, this.#options, this.#findings) : undefined;
     if (tls?.lost !== undefined) lost.push(tls.lost);
-    const name = nameOf(host === "*" ? "any" : host);
+    const name = listenerName(host, bound.listeners);
     const listener: ConvertedListener = { name, at: site, hostname: host, ...(tls && { tls: tls.value }) };
     bound.listeners.push(listener);
     return `${bound.name}/${name}`;

@@ -10,7 +10,7 @@ import {
 } from "../converted.ts";
 import { Findings } from "../findings.ts";
 import { merged } from "../merge.ts";
-import { Names, nameOf } from "../names.ts";
+import { listenerName, Names, nameOf } from "../names.ts";
 import { beginningOf } from "../paths.ts";
 import { Backends } from "./backends.ts";
 import { FILES_REMEDY, mayRestrict } from "./directives.ts";
@@ -147,7 +147,7 @@ class Conversion {
       bound = { name, port, ...(addresses && { addresses }), listeners: [] };
       this.#ports.set(port, bound);
     }
-    const name = nameOf(hostname === "*" ? "any" : hostname);
+    const name = listenerName(hostname, bound.listeners);
     const known = bound.listeners.find((each) => each.hostname === hostname);
     if (known !== undefined) {
       this.#reading.find(
