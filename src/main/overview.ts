@@ -18,7 +18,6 @@ const MOST_GROUPS = 50;
 interface OverviewSource {
   readonly supervisor: Pick<Supervisor, "ports" | "states">;
   readonly configuration: PackedIr;
-  readonly status: ConfigStatus;
   readonly pending: readonly string[];
   readonly draining: boolean;
   readonly locate: Locate;
@@ -28,9 +27,14 @@ interface OverviewSource {
 type Find = (query: RecordQuery) => RecordAnswer;
 
 /** Whether all is well with a gateway, and how much it does. `find`: searches the records, with the places of what decided; undefined: the recorder is off. */
-export function overviewOf(gateway: OverviewSource, version: string, find: Find | undefined): Overview {
+export function overviewOf(
+  gateway: OverviewSource,
+  status: ConfigStatus,
+  version: string,
+  find: Find | undefined,
+): Overview {
   const now = Date.now();
-  const { configuration, supervisor, history, status, pending, draining } = gateway;
+  const { configuration, supervisor, history, pending, draining } = gateway;
   return {
     version,
     status,

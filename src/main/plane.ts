@@ -106,18 +106,19 @@ export function makePlane(gateway: PlaneSource): AdminPlane {
     );
     return { ir, live: { ...states, ports: supervisor.ports, hidden }, config };
   };
+  const configStatus = (): ConfigStatus => {
+    const pending = pendingCertificates(gateway.configuration.frame, (each) => gateway.certificates.stepOf(each));
+    return { ...gateway.status, ...(pending && { pendingCertificates: pending }) };
+  };
   return {
     version,
     permits: { ...settings.admin, ui: settings.ui.enabled },
-    configStatus() {
-      const pending = pendingCertificates(gateway.configuration.frame, (each) => gateway.certificates.stepOf(each));
-      return redactAll({ ...gateway.status, ...(pending && { pendingCertificates: pending }) }) as ConfigStatus;
-    },
+    configStatus: () => redactAll(configStatus()) as ConfigStatus,
     answered: () => heap.trim(),
     overview() {
       const { records } = gateway;
       const find = records && ((query: RecordQuery) => located(records.find(query), gateway));
-      return redactAll(overviewOf(gateway, version, find)) as Overview;
+      return redactAll(overviewOf(gateway, configStatus(), version, find)) as Overview;
     },
     routes: async (question) => {
       const { list, source } = await routesInEffect();

@@ -77,7 +77,7 @@ function Facts({ backend: { kind, origin, requests, failing, endpoints, key } }:
       <dd class={failing > 0 ? "bad" : ""}>
         {endpoints.total === 0
           ? "the configuration names none"
-          : `${endpoints.total}${failing === 0 ? "" : `, ${failing} get no requests`}`}
+          : `${endpoints.total}${failing === 0 ? "" : `, ${failing} ${failing === 1 ? "gets" : "get"} no requests`}`}
       </dd>
     </dl>
   );
@@ -87,6 +87,7 @@ function Endpoints({ endpoints: { shown, total } }: { readonly endpoints: Backen
   if (total === 0) return null;
   const listed = shown.slice(0, LIMIT);
   const now = Date.now();
+  const isWeighted = listed.some(({ weight }) => weight !== 1);
   const hasNames = listed.some(({ name }) => name !== undefined);
   const isService = listed.some(({ workload }) => workload !== undefined);
   return (
@@ -97,7 +98,12 @@ function Endpoints({ endpoints: { shown, total } }: { readonly endpoints: Backen
           <thead>
             <tr>
               <EndpointHeadings />
-              {hasNames ? <th scope="col">resolved to</th> : null}
+              {isWeighted ? (
+                <th scope="col" class="number">
+                  weight
+                </th>
+              ) : null}
+              {hasNames ? <th scope="col">looked up</th> : null}
               <th scope="col">limits</th>
               <th scope="col">checks</th>
               {isService ? <th scope="col">workload</th> : null}
@@ -107,7 +113,8 @@ function Endpoints({ endpoints: { shown, total } }: { readonly endpoints: Backen
             {listed.map((endpoint, index) => (
               <tr key={index}>
                 <EndpointCells endpoint={endpoint} />
-                {hasNames ? <NameCell name={endpoint.name} /> : null}
+                {isWeighted ? <td class="number">{endpoint.weight}</td> : null}
+                {hasNames ? <LookupCell endpoint={endpoint} /> : null}
                 <td>{limitsOf(endpoint)}</td>
                 <td>{checksOf(endpoint)}</td>
                 {isService ? <td>{workloadOf(endpoint)}</td> : null}
@@ -127,7 +134,9 @@ function Endpoints({ endpoints: { shown, total } }: { readonly endpoints: Backen
           <tbody>
             {listed.map((endpoint, index) => (
               <tr key={index}>
-                <th scope="row">{endpoint.addresses.join(" ")}</th>
+                <th scope="row">
+                  {endpoint.addresses.join(" ")} {endpoint.name?.host}
+                </th>
                 <td>
                   <HealthStrip changes={endpoint.changes} now={now} period={PERIOD} />
                 </td>
@@ -160,15 +169,21 @@ function Changes({ endpoint: { changes } }: { readonly endpoint: EndpointView })
   );
 }
 
-/** The addresses of a host name with their age, or the error of the lookup. */
-function NameCell({ name }: { readonly name: EndpointView["name"] | undefined }): VNode {
+/** When the addresses of a host name were found, those that are no endpoints, and why the last lookup failed. */
+function LookupCell({ endpoint: { name, state } }: { readonly endpoint: EndpointView }): VNode {
   if (name === undefined) return <td />;
-  const { addresses, foundAt, error } = name;
-  const age = foundAt === undefined ? "" : ` ${durationText(Math.max(0, Date.now() - foundAt))} ago`;
-  const text = `${addresses.join(" ")}${age}`;
+  const { host, addresses, foundAt, omitted = 0, error } = name;
+  const text = [
+    host === undefined ? addresses.join(" ") : "",
+    foundAt === undefined ? "" : `${durationText(Math.max(0, Date.now() - foundAt))} ago`,
+    omitted === 0 ? "" : `${omitted} more not used`,
+    // Of one that has no address, it is why that gets no requests.
+    state === "unresolved" ? "" : (error ?? ""),
+  ];
+  const shown = text.filter(Boolean).join(", ");
   return (
-    <td class={error === undefined ? "" : "bad"} title={error ?? text}>
-      {text} {error}
+    <td class={error === undefined ? "" : "bad"} title={shown}>
+      {shown}
     </td>
   );
 }

@@ -213,7 +213,7 @@ function Groups({ groups }: { readonly groups: readonly RequestGroup<RequestReco
               </a>
             )}
           </td>
-          <td>{group.decidedBy}</td>
+          <td title={group.decidedBy}>{group.decidedBy}</td>
           <td>
             <a href={requestHash(keyOf(group.example))}>{urlOf(group.example) || "unreadable"}</a>
           </td>

@@ -30,11 +30,14 @@ export function EndpointHeadings(): VNode {
 
 /** An endpoint in a row: whether it gets requests, why not, and its load. */
 export function EndpointCells({ endpoint }: { readonly endpoint: EndpointView }): VNode {
-  const { addresses, state, health, latency, active, requests, pool, limits } = endpoint;
+  const { addresses, name, state, health, latency, active, requests, pool, limits } = endpoint;
   const why = whyText(endpoint);
   return (
     <>
-      <td title={addresses.join("\n")}>{addresses.join(" ")}</td>
+      <td title={[...addresses, name?.host].join("\n")}>
+        {addresses.join(" ")}
+        {name?.host === undefined ? null : <span class="quiet"> {name.host}</span>}
+      </td>
       <td class={stateTone(state)}>{stateText(endpoint)}</td>
       <td title={why}>{why}</td>
       <td class={`number ${health < 0.9 ? "warn" : "quiet"}`}>{health.toFixed(2)}</td>

@@ -43,13 +43,17 @@ before(async () => {
                 matches: [{ path: { pathPrefix: "/gone" } }],
                 backends: [{ host: `127.0.0.1:${closed}`, policies: { health: { eviction: { duration: "1h" } } } }],
               },
+              { name: "pool", matches: [{ path: { pathPrefix: "/pool" } }], backends: [{ backend: "/pool" }] },
               { name: "store", backends: [{ backend: "/store", weight: 3 }] },
             ],
           },
         ],
       },
     ],
-    backends: [{ name: "store", host: `127.0.0.1:${port}`, policies: { health: { active } } }],
+    backends: [
+      { name: "store", host: `127.0.0.1:${port}`, policies: { health: { active } } },
+      { name: "pool", endpoints: [{ host: `localhost:${port}`, weight: 2 }, { host: "name.invalid:80" }] },
+    ],
     services: [{ name: "cart", namespace: "shop", hostname: "cart.shop.svc.cluster.local", ports: { 80: 80 } }],
     workloads: Array.from({ length: MANY }, (_, i) => ({
       uid: `cart-${i}`,
@@ -61,7 +65,8 @@ before(async () => {
       locality: { region: "eu", zone: "東京 <b>" },
     })),
   });
-  for (const path of ["/gone", "/"]) await (await fetch(`http://127.0.0.1:${gateway.port()}${path}`)).text();
+  for (const path of ["/gone", "/pool", "/pool", "/"])
+    await (await fetch(`http://127.0.0.1:${gateway.port()}${path}`)).text();
 });
 after(async () => {
   await gateway?.stop();
@@ -79,14 +84,14 @@ function row(begins: string): string {
 test("the list of backends: endpoints, why some get no requests, only the failing ones, and a search", async (t) => {
   const page = await open(t, place("#/backends"));
   if (page === undefined) return;
-  await shows(page, "3 backends");
+  await shows(page, "4 backends");
   await until(page, `/healthy/.test(${row("/store")})`);
   const gone = String(await page.evaluate(row(`127.0.0.1:${closed}`)));
   assert.match(gone, /evicteduntil \d\d:\d\d:\d\d, failures in a row: 1/);
   assert.match(String(await page.evaluate(row("shop/cart"))), /1\/7 failing127\.0\.0\.6:\d+notReady/);
   await shows(page, "and 2 more endpoints");
   await page.evaluate("document.querySelector('search button').click()");
-  await shows(page, "2 backends");
+  await shows(page, "3 backends");
   await page.evaluate(
     "document.querySelector('search button').click(); document.querySelector('search input').focus()",
   );
@@ -125,6 +130,21 @@ test("the page of a backend follows its health, and keeps its changes", async (t
   );
 });
 
+test("the page of a pool: names with their addresses, weights, and names without any", async (t) => {
+  const page = await open(t, place(`#/backends/${encodeURIComponent("/pool")}`));
+  if (page === undefined) return;
+  await shows(page, "1 gets no requests");
+  assert.match(String(await page.evaluate(row("name.invalid:80"))), /^name\.invalid:80unresolved.*name\.invalid/);
+  const found = `[...document.querySelectorAll('tbody tr')].find((row) => row.textContent.includes(' localhost'))`;
+  const cells = await page.evaluate(`[...${found}.cells].map(({ textContent }) => textContent)`);
+  assert.ok(Array.isArray(cells));
+  assert.match(cells[0], new RegExp(`^(127\\.0\\.0\\.1|\\[::1\\]):${port} localhost$`));
+  assert.equal(cells[10], "2");
+  assert.match(cells[11], / ago$/);
+  await fits(page, 400, 1400);
+  assert.deepEqual(page.messages, []);
+});
+
 test("probe now: the page shows its token, gets a new one when the gateway does not know it, and shows what came back", async (t) => {
   const page = await open(t, place(`#/backends/${encodeURIComponent("/store")}`));
   if (page === undefined) return;
@@ -157,10 +177,10 @@ test("probe now: the page shows its token, gets a new one when the gateway does 
 test("both pages fit narrow and wide windows, light and dark", async (t) => {
   const page = await open(t, place("#/backends"));
   if (page === undefined) return;
-  await shows(page, "3 backends");
+  await shows(page, "4 backends");
   for (const hash of ["#/backends", "#/backends/service%2Fshop%2Fcart.shop.svc.cluster.local"]) {
     await page.evaluate(`location.hash = ${JSON.stringify(hash)}`);
-    await shows(page, hash === "#/backends" ? "3 backends" : "cart-6 · eu · 東京 <b> · nearest");
+    await shows(page, hash === "#/backends" ? "4 backends" : "cart-6 · eu · 東京 <b> · nearest");
     await fits(page, 400, 2560);
   }
   assert.deepEqual(page.messages, []);

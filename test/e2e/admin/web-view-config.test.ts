@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
+import { freePort } from "../../helpers/free-ports.ts";
 import { TestGateway } from "../../helpers/gateway.ts";
 import { choose, levelOf } from "../../helpers/log-levels.ts";
 import { fits, inChromium, shows, textOf, until, violations } from "../../helpers/web-view.ts";
@@ -31,16 +32,34 @@ const configuration = (limit: number, secret = SECRET) => ({
         },
       ],
     },
+    {
+      port: orders,
+      listeners: [
+        {
+          name: "orders",
+          routes: [],
+          hostname: "orders.example",
+          protocol: "HTTPS",
+          tls: { acme: { email: "ops@example.com", directory: "https://127.0.0.1:9/directory" } },
+          policies: {
+            jwtAuth: { mode: "strict", issuer: "https://issuer.example", jwks: { url: "http://127.0.0.1:9/keys" } },
+          },
+        },
+      ],
+    },
   ],
 });
+let orders = 0;
 let gateway: TestGateway;
 before(async () => {
+  orders = await freePort();
   gateway = await TestGateway.start(configuration(1));
 });
 after(() => gateway?.stop());
 
 const open = inChromium();
 const place = (hash: string): string => `${gateway.url("admin")}/ui/${hash}`;
+const NOTES = "[...document.querySelectorAll('.notes')].map(({ textContent }) => textContent)";
 const CHOSEN = "document.querySelector('.parts [aria-current]').textContent";
 
 test("an origin leads to its part, whose values are text without secrets; other parts are found and opened", async (t) => {
@@ -64,6 +83,8 @@ test("a rejected configuration is shown with its problem, and a new one takes it
   const page = await open(t, place("#/config?at=binds[0].listeners[0].routes[1]"));
   if (page === undefined) return;
   await shows(page, "up to date");
+  await until(page, `/^1 pending certificateorders.example: retry .*ECONNREFUSED/.test(${NOTES}[0])`);
+  await until(page, `/^1 missing documenthttp:.*\\/keys: .*ECONNREFUSED.*are rejected$/.test(${NOTES}[1])`);
   assert.equal(await gateway.reconfigure(configuration(-5, `${SECRET}-2`)), "rejected");
   await shows(page, "the newest was rejected");
   await shows(page, "routes[1].policies.localRateLimit[0].maxTokens");
@@ -74,8 +95,9 @@ test("a rejected configuration is shown with its problem, and a new one takes it
   assert.doesNotMatch(difference, new RegExp(SECRET));
   assert.deepEqual(await violations(page), []);
   assert.equal(await gateway.reconfigure(configuration(0)), "applied");
-  await shows(page, "120 warnings");
-  await page.evaluate("document.querySelector('.warnings summary').click()");
+  // One more is about the missing document.
+  await shows(page, "121 warnings");
+  await page.evaluate("[...document.querySelectorAll('.notes summary')].at(-1).click()");
   await shows(page, "routes[1].policies.localRateLimit[0]: ");
   await shows(page, "and more, which tracegate check prints");
   await fits(page, 400, 1400);
