@@ -1,6 +1,16 @@
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
-import { mkdirSync, mkdtempSync, renameSync, rmSync, symlinkSync, utimesSync, writeFileSync } from "node:fs";
+import { once } from "node:events";
+import {
+  mkdirSync,
+  mkdtempSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+  utimesSync,
+  watch as watchFolder,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, suite, test } from "node:test";
@@ -111,10 +121,16 @@ suite("FileWatch", () => {
     await notice(() => watch.follow(first));
     noticed = () => notices++;
     writeFileSync(file, "two and more");
-    // Another file, whose change is noticed after as long as that of the first would be.
-    const other = new FileWatch(() => noticed());
-    await notice(() => other.follow(first));
-    other.close();
+    // Others notice the same change, one after the other, which takes longer.
+    const alive = setInterval(() => {}, 1000);
+    for (let i = 0; i < 3; i++) {
+      const { promise, resolve } = Promise.withResolvers<void>();
+      const other = new FileWatch(resolve);
+      other.follow(first);
+      await promise;
+      other.close();
+    }
+    clearInterval(alive);
     assert.equal(notices, 0);
     await notice(() => watch.follow(first));
   });
@@ -140,12 +156,33 @@ suite("FileWatch", () => {
     });
   });
 
-  test("closed by what it calls: nothing is left that would check again", async () => {
-    const timers = (): number => process.getActiveResourcesInfo().filter((each) => each === "Timeout").length;
-    const before = timers();
+  test("a change after the end is not reported", async () => {
+    let notices = 0;
+    const closed = new FileWatch(() => notices++);
+    closed.follow(new Map([[file, digest("one")]]));
+    closed.close();
     start(file);
-    await notice(() => writeFileSync(file, "two and more")).then(() => watch.close());
-    assert.equal(timers(), before);
+    await notice(() => writeFileSync(file, "two and more"));
+    assert.equal(notices, 0);
+  });
+
+  test("notifications of the system make it check earlier, each time", async (t) => {
+    t.mock.timers.enable({ apis: ["setTimeout"] });
+    let notices = 0;
+    noticed = () => notices++;
+    for (const text of ["two", "three"]) {
+      start(file);
+      t.mock.timers.tick(0);
+      const other = watchFolder(folder);
+      writeFileSync(file, text);
+      await once(other, "change");
+      other.close();
+      await new Promise(setImmediate);
+      // Before the next regular check, and then until the content has not changed for a while.
+      t.mock.timers.tick(140);
+      t.mock.timers.tick(100);
+    }
+    assert.equal(notices, 2);
   });
 
   test("one that stays missing", async () => {

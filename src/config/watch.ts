@@ -23,15 +23,14 @@ export class FileWatch {
   readonly #disk = new DiskDigests();
   #files: Digests = new Map();
   #folders = new Map<string, FSWatcher>();
-  /** The next check; there is one while a change is waited for. */
+  /** The next check; there is one until a change has been reported. */
   #timer: NodeJS.Timeout | undefined;
-  #waiting = false;
   /** The next check comes as early as it may. */
   #soon = false;
   /** Milliseconds of the processor that the last check took, and when it ended. */
   #cost = 0;
   #checkedAt = 0;
-  /** The different content at the last check; undefined while nothing differs. */
+  /** The different content at the last check, which stays once it has been reported; undefined while nothing differs. */
   #seen: string | undefined;
   #differsSince = 0;
   readonly #absentSince = new Map<string, number>();
@@ -47,7 +46,6 @@ export class FileWatch {
     this.#disk.keep(files);
     this.#absentSince.clear();
     this.#seen = undefined;
-    this.#waiting = true;
     const kept = new Map<string, FSWatcher>();
     for (const folder of new Set(Array.from(files.keys(), folderOf))) {
       const watcher = this.#folders.get(folder) ?? this.#watchFolder(folder);
@@ -69,7 +67,6 @@ export class FileWatch {
   }
 
   close(): void {
-    this.#waiting = false;
     clearTimeout(this.#timer);
     for (const watcher of this.#folders.values()) watcher.close();
   }
@@ -81,7 +78,7 @@ export class FileWatch {
 
   /** Something has happened in a folder, perhaps to a file that nobody reads: in that of ACME, many times for each order. */
   #notice(): void {
-    if (!this.#waiting || this.#soon || this.#seen !== undefined) return;
+    if (this.#soon || this.#seen !== undefined) return;
     this.#soon = true;
     this.#checkAfter(pauseOnceNoticed(this.#cost, performance.now() - this.#checkedAt));
   }
@@ -101,7 +98,6 @@ export class FileWatch {
     }
     if (this.#seen === undefined) this.#differsSince = now;
     if (changed === this.#seen || now - this.#differsSince > MAX_WAIT_MS) {
-      this.#waiting = false;
       this.#onChange();
       return;
     }

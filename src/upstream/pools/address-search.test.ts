@@ -5,9 +5,11 @@ import { afterEach, test } from "node:test";
 import { closedPort, RawUpstream } from "../../../test/helpers/raw-peer.ts";
 import { unreachable } from "../../../test/helpers/unreachable.ts";
 import { ANYWHERE } from "../../net/testing/egress.ts";
+import type { ConnectTimes } from "../connections/connect-attempt.ts";
 import type { UpstreamConnection } from "../connections/connection.ts";
-import type { DnsSettings, LookupFamily } from "../discovery/dns.ts";
+import type { LookupFamily } from "../discovery/dns.ts";
 import { Resolver } from "../resolve/resolver.ts";
+import type { HostAddress } from "../settings/pool-target.ts";
 import { Pool } from "./pool.ts";
 
 /** Closed after each test, even one that fails. */
@@ -22,7 +24,7 @@ function poolTo(
   addresses: readonly string[],
   connectTimeout = 10_000,
   family: LookupFamily = "All",
-  dns?: DnsSettings,
+  target: Partial<HostAddress> = {},
 ): Pool {
   const resolver = new Resolver(family, ANYWHERE, undefined, {
     lookup: (_host, { order }, done) => {
@@ -38,9 +40,22 @@ function poolTo(
     reaches: () => true,
   });
   const settings = { connectTimeout, idleTimeout: 60_000, maxIdle: undefined, keepAliveDelay: 0 };
-  const pool = new Pool({ host: "name.test", port, dns }, settings, resolver, { onConnected: () => {} });
+  const pool = new Pool({ host: "name.test", port, ...target }, settings, resolver, { onConnected: () => {} });
   opened.push(pool);
   return pool;
+}
+
+/** How long each step of a new connection took. */
+function timesOf(pool: Pool): Promise<ConnectTimes> {
+  return new Promise((resolve, reject) => {
+    pool.connect({
+      onConnection(connection: UpstreamConnection) {
+        resolve(connection.times);
+        connection.destroy();
+      },
+      onConnectFailure: (_code, message) => reject(new Error(message)),
+    });
+  });
 }
 
 /** The address that a new connection reached, or the error. */
@@ -91,6 +106,16 @@ test("when no address responds, the connect timeout ends the search", async () =
   assert.equal(pool.use.connecting, 0);
 });
 
+test("the lookup of a name is a step of connecting; for known addresses there is none", async () => {
+  await using upstream = await RawUpstream.listen();
+  const { port } = upstream;
+  const stepsTo = async (target: Partial<HostAddress>): Promise<string[]> =>
+    Object.keys(await timesOf(poolTo(port, ["127.0.0.1"], undefined, "All", target)));
+  assert.deepEqual(await stepsTo({}), ["dns", "connect"]);
+  assert.deepEqual(await stepsTo({ at: ["127.0.0.1"] }), ["connect"]);
+  assert.deepEqual(await stepsTo({ host: "127.0.0.1" }), ["connect"]);
+});
+
 test("a name without addresses fails", async () => {
   assert.equal(await connect(poolTo(1, [])), "TG_DNS_FAILED no address found for name.test");
 });
@@ -115,7 +140,7 @@ test("V4Preferred: IPv6 is tried only after IPv4, at every connection", async (t
   const pool = poolTo(port, ["::1", "127.0.0.1"], 10_000, "V4Preferred");
   for (let i = 0; i < 3; i++) assert.equal(await connect(pool), `127.0.0.1:${port}`);
   // The target may say so too.
-  const own = poolTo(port, ["::1", "127.0.0.1"], 10_000, "All", { family: "V4Preferred" });
+  const own = poolTo(port, ["::1", "127.0.0.1"], 10_000, "All", { dns: { family: "V4Preferred" } });
   for (let i = 0; i < 3; i++) assert.equal(await connect(own), `127.0.0.1:${port}`);
   four.close();
   await once(four, "close");

@@ -29,6 +29,11 @@ class Fake {
     this.resolver = new Resolver(family, ANYWHERE, undefined, system, lanes);
   }
 
+  /** How many of them are due. */
+  get checks(): number {
+    return this.#later.length;
+  }
+
   /** Runs them. */
   check(): void {
     for (const callback of this.#later.splice(0)) callback();
@@ -237,6 +242,25 @@ test("a name that no thread knows is looked up by one of them; once it is found,
     assert.equal(fake.get(), "10.0.0.1");
   }
   assert.deepEqual([one.asked.length, other.asked.length], [1, 0]);
+  assert.equal(other.checks, 0, "nobody waits for the other thread");
+});
+
+test("a lookup that must be new waits for that of another thread, even if the name is known", () => {
+  const [one, other] = threads();
+  for (const fake of [one, other]) {
+    fake.get();
+    fake.answer("10.0.0.1");
+    fake.now += 5000;
+  }
+  one.get();
+  const heard: string[] = [];
+  other.resolver.lookUp("a.test", ({ addresses }) => heard.push(addresses.join()));
+  other.check();
+  assert.deepEqual([other.asked.length, heard], [0, []]);
+  one.answer("10.0.0.2");
+  other.check();
+  other.answer("10.0.0.2");
+  assert.deepEqual(heard, ["10.0.0.2"]);
 });
 
 test("requests that waited for another thread's lookup, which failed slowly, fail", () => {

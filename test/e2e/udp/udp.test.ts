@@ -2,6 +2,8 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import { createServer } from "node:net";
 import { suite, test } from "node:test";
+import { codeOf } from "../../../src/base/errors.ts";
+import type { PlaneOptions } from "../../helpers/data-plane.ts";
 import { freePort } from "../../helpers/free-ports.ts";
 import { refusedStart, TestGateway } from "../../helpers/gateway.ts";
 import { LocalGateway } from "../../helpers/local-gateway.ts";
@@ -55,6 +57,22 @@ async function openMany(count: number, host?: string): Promise<AsyncDisposable &
     all,
     [Symbol.asyncDispose]: async () => void (await Promise.all(all.map((peer) => peer[Symbol.asyncDispose]()))),
   };
+}
+
+/** Servers on one port of several addresses. */
+async function openTogether(hosts: readonly string[]): Promise<AsyncDisposable & { readonly all: readonly UdpPeer[] }> {
+  for (;;) {
+    const all: UdpPeer[] = [];
+    const close = async () => void (await Promise.all(all.map((peer) => peer[Symbol.asyncDispose]())));
+    try {
+      for (const host of hosts) all.push(await UdpPeer.open((text) => text, host, all[0]?.port));
+      return { all, [Symbol.asyncDispose]: close };
+    } catch (error) {
+      // Another test has the port at one of the addresses.
+      await close();
+      if (codeOf(error) !== "EADDRINUSE") throw error;
+    }
+  }
 }
 
 suite("UDP listeners", () => {
@@ -333,6 +351,25 @@ suite("UDP listeners", () => {
       await untilDropped(gateway, "backend", i);
     }
     assert.deepEqual([first.received, second.received], [[], []]);
+  });
+
+  test("a backend that is configured by its name is recognized at all addresses of the name", async () => {
+    await using servers = await openTogether(["127.0.0.1", "127.0.0.2", "127.0.0.3", "127.0.0.4"]);
+    const [{ port = 0 } = {}] = servers.all;
+    const found = servers.all.map((_, i) => ({ address: `127.0.0.${i + 1}`, family: 4 }));
+    const names: PlaneOptions["names"] = { lookup: (_host, _options, done) => done(null, found) };
+    await using gateway = await LocalGateway.start(bind([{ host: `app.test:${port}` }]), { names });
+    await using client = await UdpPeer.open();
+    assert.equal(await client.ask("1", gateway.port(BIND)), "1");
+    for (const server of servers.all) {
+      server.received.length = 0;
+      server.send("forged", gateway.port(BIND));
+    }
+    await untilDropped(gateway, "backend", servers.all.length);
+    assert.deepEqual(
+      servers.all.flatMap(({ received }) => received),
+      [],
+    );
   });
 
   test("network rules decide which clients can begin a session", async () => {
