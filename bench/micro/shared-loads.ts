@@ -63,7 +63,7 @@ function simulate({ algorithm, workers, slots, shared }: Scenario, requests: num
       if (load !== undefined) endpoint.shareLoad(load);
       return endpoint;
     });
-    return new BucketBalancer([endpoints], ALGORITHMS[algorithm](random));
+    return new BucketBalancer([[endpoints]], ALGORITHMS[algorithm](random));
   });
   const running = new Heap();
   const times: number[] = [];

@@ -12,7 +12,7 @@ import { OwnSockets } from "../base/own-sockets.ts";
 import { HttpKubeClient } from "../kube/connect.ts";
 import type { ClusterAccess } from "../kube/credentials.ts";
 import { EventRecorder } from "../kube/events.ts";
-import type { Kind } from "../kube/objects.ts";
+import type { Kind, KubeObject } from "../kube/objects.ts";
 import { Reflector } from "../kube/reflector.ts";
 import { Egress } from "../net/egress.ts";
 import { ResourceStore } from "../translation/resources/store.ts";
@@ -321,10 +321,16 @@ export class Controller {
   }
 
   /** `fleet`: its key. */
-  #rejected(fleet: string, { pod, message }: Rejection): void {
+  #rejected(fleet: string, { pod, message, heldBack }: Rejection): void {
     this.#options.output
       .logger("tracegate/syncer")
       .warn("a proxy rejected its configuration", { gateway: fleet, pod, message });
+    for (const { gateway, reason } of heldBack)
+      this.#recordRejection(
+        this.#graph.get("Gateway", gateway),
+        `Shared proxy ${pod} rejected the configuration of this Gateway and keeps its former one: ${reason}`,
+      );
+    if (heldBack.length > 0) return;
     // Of shared proxies, those who write the parameters may know what any Gateway says.
     const gatewayClass = classOfFleet(fleet);
     const parameters = gatewayClass === undefined ? undefined : this.#graph.query(mergingParameters, gatewayClass);
@@ -332,9 +338,12 @@ export class Controller {
       parameters === undefined
         ? this.#graph.get("Gateway", fleet)
         : this.#graph.get("TracegateParameters", parameters.key);
-    if (object === undefined) return;
-    const text = `Proxy ${pod} rejected its configuration and keeps the former one: ${message}`;
-    void this.#events.record(object, { type: "Warning", reason: "TracegateNackError", message: text });
+    this.#recordRejection(object, `Proxy ${pod} rejected its configuration and keeps the former one: ${message}`);
+  }
+
+  #recordRejection(object: KubeObject | undefined, message: string): void {
+    if (object !== undefined)
+      void this.#events.record(object, { type: "Warning", reason: "TracegateNackError", message });
   }
 
   #render(): ControllerCounters {

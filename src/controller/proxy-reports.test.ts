@@ -24,7 +24,7 @@ function reports(t: TestContext) {
     pod,
     peer,
     acknowledged,
-    rejection: message === null ? null : { message, version: "v1" },
+    rejection: message === null ? null : { message, version: "v1", heldBack: [] },
   });
   return { collector, seen, shown, proxy, graph };
 }

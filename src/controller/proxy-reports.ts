@@ -10,7 +10,7 @@ interface ReportingProxy {
   readonly pod: string;
   /** Distinguishes proxies that name no pod, and several connections of one. */
   readonly peer: string;
-  readonly rejection: { readonly message: string; readonly version: string } | null;
+  readonly rejection: (Omit<Rejection, "pod"> & { readonly version: string }) | null;
   /** Version of the state that it has applied; empty: none since it connected. */
   readonly acknowledged: string;
 }
@@ -86,13 +86,13 @@ export class ProxyReports {
       if (acknowledged !== "") this.#forget(gateway, pod);
       return;
     }
-    const { message, version } = rejection;
+    const { message, version, heldBack } = rejection;
     const isNew = before?.version !== version || before.message !== message;
     clearTimeout(before?.end);
-    known.set(pod, { pod, message, version, peer, end: undefined });
+    known.set(pod, { pod, message, heldBack, version, peer, end: undefined });
     this.#rejections.set(gateway, known);
     if (!isNew) return;
-    this.#options.rejected(gateway, { pod, message });
+    this.#options.rejected(gateway, { pod, message, heldBack });
     this.#publish(gateway);
   }
 
@@ -118,7 +118,7 @@ export class ProxyReports {
 
   #report(fleet: string): ProxyReport | undefined {
     const rejections = [...(this.#rejections.get(fleet)?.values() ?? [])]
-      .map(({ pod, message }) => ({ pod, message }))
+      .map(({ pod, message, heldBack }) => ({ pod, message, heldBack }))
       .sort((a, b) => (a.pod < b.pod ? -1 : a.pod > b.pod ? 1 : 0))
       .slice(0, MAX_SHOWN);
     const serving = this.#serving.get(fleet);

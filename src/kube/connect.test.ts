@@ -124,7 +124,10 @@ test("a kubeconfig names server, namespace and credentials; errors name the file
       reason: "Configuration",
       message: `kubeconfig ${file} has no context "other"; contexts: test`,
     });
-    await assert.rejects(findCluster({}, { kubeconfig: join(folder, "none") }), /kubeconfig .*none does not exist/);
+    await assert.rejects(
+      findCluster({}, { kubeconfig: join(folder, "none") }),
+      /kubeconfig .*none cannot be used: it does not exist/,
+    );
     await assert.rejects(findCluster({ HOME: folder }), /no cluster is configured: KUBECONFIG is not set/);
   } finally {
     rmSync(folder, { recursive: true });

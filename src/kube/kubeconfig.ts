@@ -2,12 +2,14 @@
  * Kubeconfig files, merged as kubectl does: of entries with the same name the first counts. Certificates, tokens and passwords are
  * read here; `@kubernetes/client-node`, which takes 0.6 s and 80 MiB to load, is used for credential plugins and proxies only.
  */
+
 import { readFile } from "node:fs/promises";
 import type { Agent, RequestOptions } from "node:https";
 import { dirname, resolve } from "node:path";
 import { parse } from "yaml";
 import { messageOf } from "../base/errors.ts";
 import { type Fields, fieldsOf } from "../base/fields.ts";
+import { fileProblem } from "../base/file-problem.ts";
 import { type ClusterAccess, type Credentials, type TlsSettings, unusable } from "./credentials.ts";
 
 /** An entry of a file; paths in it are relative to `folder`. */
@@ -80,8 +82,7 @@ async function merge(files: readonly string[]): Promise<Merged> {
         }
       if (current === "") current = text(content["current-context"]) ?? "";
     } catch (error) {
-      const missing = error instanceof Error && "code" in error && error.code === "ENOENT";
-      throw unusable(`kubeconfig ${file} ${missing ? "does not exist" : `cannot be used: ${messageOf(error)}`}`, error);
+      throw unusable(`kubeconfig ${file} cannot be used: ${fileProblem(error)}`, error);
     }
   }
   return { ...merged, current };
@@ -108,7 +109,7 @@ async function credentialsOf(cluster: Entry, user: Entry): Promise<Credentials> 
   const headers: Record<string, string> = {};
   const { tokenFile, username, password } = user.fields;
   const token =
-    text(user.fields.token) ?? (text(tokenFile) && (await readFile(pathIn(user, text(tokenFile)), "utf8")).trim());
+    text(user.fields.token) ?? (text(tokenFile) && (await read(user, text(tokenFile))).toString("utf8").trim());
   if (token !== undefined && token !== "") headers.authorization = `Bearer ${token}`;
   else if (text(username) !== undefined)
     headers.authorization = `Basic ${Buffer.from(`${text(username)}:${text(password) ?? ""}`).toString("base64")}`;
@@ -141,11 +142,17 @@ async function content(entry: Entry, name: string): Promise<Buffer | undefined> 
   const data = text(entry.fields[`${name}-data`]);
   if (data !== undefined) return Buffer.from(data, "base64");
   const file = text(entry.fields[name]);
-  return file === undefined ? undefined : readFile(pathIn(entry, file));
+  return file === undefined ? undefined : read(entry, file);
 }
 
-function pathIn({ folder }: Entry, file = ""): string {
-  return resolve(folder, file);
+/** A file that an entry names. Rejects with an Error that names it. */
+async function read({ folder }: Entry, file = ""): Promise<Buffer> {
+  const path = resolve(folder, file);
+  try {
+    return await readFile(path);
+  } catch (cause) {
+    throw new Error(`cannot read ${path}: ${fileProblem(cause)}`, { cause });
+  }
 }
 
 /** Loads the library with the first call. */

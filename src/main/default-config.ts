@@ -1,7 +1,7 @@
 import { accessSync, constants, copyFileSync, existsSync, mkdirSync, statSync } from "node:fs";
 import { dirname, isAbsolute, join } from "node:path";
 import { appRoot } from "../base/app-root.ts";
-import { messageOf } from "../base/errors.ts";
+import { fileProblem } from "../base/file-problem.ts";
 import { CliError } from "../cli/runner/errors.ts";
 
 type Env = Readonly<Record<string, string | undefined>>;
@@ -52,7 +52,7 @@ export function createDefaultConfig(path: string): boolean {
     return true;
   } catch (cause) {
     if (existsSync(path)) return false;
-    const why = messageOf(cause);
+    const why = fileProblem(cause);
     throw new NoConfigError(`cannot create ${path}: ${why}; pass -f FILE or -c CONFIG`, { cause });
   }
 }

@@ -2,7 +2,7 @@ import { withDurations } from "../base/durations.ts";
 import type { Backend, Ir } from "../ir/ir.ts";
 import { connectionOf } from "../upstream/destinations/destinations.ts";
 import { type Service, ServiceIndex, serviceKey, type Workload } from "../upstream/discovery/discovery.ts";
-import { type Locality, localityBuckets, whyBehind } from "../upstream/discovery/locality.ts";
+import { type Locality, localityTiers, whyBehind } from "../upstream/discovery/locality.ts";
 import type { CheckStats } from "../upstream/endpoints/endpoint.ts";
 import { byOwner, combineStats, type EndpointStats, endpointKey, namedKey } from "../upstream/endpoints/endpoints.ts";
 import { checkIdentity } from "../upstream/endpoints/health-check.ts";
@@ -89,7 +89,7 @@ export class EndpointsDump {
     readonly unused: readonly Workload[];
   } {
     const workloads = this.#services.find(serviceKey(service))?.workloads ?? [];
-    const buckets = localityBuckets(service, workloads, this.#live.locality);
+    const buckets = localityTiers(service, workloads, this.#live.locality).flat();
     const used = new Set(buckets.flat());
     return { buckets, unused: workloads.filter((workload) => !used.has(workload)) };
   }

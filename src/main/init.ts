@@ -1,7 +1,7 @@
 import { cpSync, existsSync, mkdirSync, readdirSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { appRoot } from "../base/app-root.ts";
-import { messageOf } from "../base/errors.ts";
+import { fileProblem } from "../base/file-problem.ts";
 import { CliError } from "../cli/runner/errors.ts";
 
 /** What `tracegate init` can write. */
@@ -91,7 +91,7 @@ export function init(kit: Kit, folder: string, force: boolean): string {
       cpSync(source, join(folder, name));
     }
   } catch (error) {
-    throw new CliError("failure", `cannot write into ${folder}: ${messageOf(error)}`);
+    throw new CliError("failure", `cannot write into ${folder}: ${fileProblem(error)}`);
   }
   const written = copies.map(({ name }) => `wrote ${join(folder, name)}\n`).join("");
   const steps = next.map((step) => `  ${step.replaceAll("%", folder)}\n`).join("");

@@ -1,5 +1,5 @@
 import { closeSync, constants, fstatSync, openSync, renameSync, rmSync, statSync, writeSync } from "node:fs";
-import { messageOf } from "../base/errors.ts";
+import { fileProblem } from "../base/file-problem.ts";
 import { linesIn } from "../base/lines.ts";
 import type { Logger } from "../base/log.ts";
 import type { LogFileSettings } from "../telemetry/settings.ts";
@@ -71,7 +71,7 @@ export class LogFile {
       while (written < bytes.length) written += writeSync(open.fd, bytes, written);
       this.#recovered();
     } catch (error) {
-      this.#failed(messageOf(error));
+      this.#failed(fileProblem(error));
       this.#lose(bytes.subarray(written));
     }
     open.size += written;
@@ -90,7 +90,7 @@ export class LogFile {
       }
       this.#open = { fd, dev: stats.dev, ino: stats.ino, size: stats.size };
     } catch (error) {
-      this.#failed(messageOf(error));
+      this.#failed(fileProblem(error));
     }
   }
 
@@ -139,7 +139,7 @@ export class LogFile {
     } catch (error) {
       // It grows until the next attempt.
       this.#keepsSize = true;
-      this.#log.warn("cannot rotate the access log", { file, error: messageOf(error) });
+      this.#log.warn("cannot rotate the access log", { file, error: fileProblem(error) });
     }
   }
 

@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { realpathSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
-import { messageOf } from "../base/errors.ts";
+import { fileProblem } from "../base/file-problem.ts";
 import { migrateConfig } from "../config/migrate/migrate.ts";
 import { readConfigFiles } from "../config/parse/config-files.ts";
 import { InputReader } from "../config/parse/inputs.ts";
@@ -25,7 +25,7 @@ export async function migrate(paths: readonly string[], print: (text: string) =>
     try {
       replace(realpathSync(name), migration.text);
     } catch (error) {
-      await print(`${name}: error: cannot write the file: ${messageOf(error)}\n`);
+      await print(`${name}: error: cannot write the file: ${fileProblem(error)}\n`);
       return 1;
     }
     await print(`Migrated config: ${name}\n`);

@@ -3,7 +3,7 @@ import { closeSync, openSync, writeSync } from "node:fs";
 import { constants } from "node:os";
 import { fileURLToPath } from "node:url";
 import { moduleUrl } from "../base/app-root.ts";
-import { messageOf } from "../base/errors.ts";
+import { fileProblem } from "../base/file-problem.ts";
 import { CliError } from "../cli/runner/errors.ts";
 import { FREE_PORTS } from "../config/free-ports.ts";
 import { SUPERVISED } from "./supervised.ts";
@@ -81,7 +81,7 @@ function openLog(file: string): number {
   try {
     return openSync(file, "w");
   } catch (error) {
-    throw new CliError("failure", `--output ${file}: ${messageOf(error)}`);
+    throw new CliError("failure", `--output ${file}: ${fileProblem(error)}`);
   }
 }
 

@@ -6,11 +6,12 @@ import type { Logger } from "../base/log.ts";
 import type { Locate } from "../base/origin.ts";
 import type { XdsSettings } from "../config/settings.ts";
 import type { PackedIr } from "../ir/packed-ir.ts";
+import { RejectedParts } from "../ir/rejected-parts.ts";
 import type { Egress } from "../net/egress.ts";
 import type { Diagnostic } from "../translation/problems/diagnostics.ts";
 import { WorkersDied } from "../worker/supervisor.ts";
-import type { XdsClient } from "../xds/client/client.ts";
-import { fleetOfClass } from "../xds/resources.ts";
+import type { Answer, XdsClient } from "../xds/client/client.ts";
+import { fleetOfClass, gatewayOf, type HeldBack } from "../xds/resources.ts";
 import type { Loaded } from "./config-follower.ts";
 import { DEADLY_REPEATS, type Follower, type Host, pauseBefore } from "./follower.ts";
 
@@ -38,7 +39,9 @@ export class StreamFollower implements Follower {
   #due = false;
   #running: Promise<void> | undefined;
   /** Reports the result of a repeat for the responses of a rejected state. */
-  #answerLater: (error?: string) => void = () => {};
+  #answerLater: Answer = () => {};
+  /** Gateways that keep what they had before the state in effect. */
+  #heldBack: readonly HeldBack[] = [];
   #closed = false;
 
   /** `egress`: for connections to the controller. `start`: the proxy's own file, whose functions the expressions of the stream may call. */
@@ -67,10 +70,16 @@ export class StreamFollower implements Follower {
       diskDiffers: false,
       lastError: this.#lastError,
       nextRetryAt: this.#repeat === undefined ? null : new Date(this.#repeat.at).toISOString(),
-      synchronized: connected && problem === null && version !== null && version === this.#version,
+      synchronized:
+        connected && problem === null && version !== null && version === this.#version && this.#heldBack.length === 0,
       restartRequired: [],
       source: this.#settings.address,
-      stream: { connected: connected && problem === null, problem, version },
+      stream: {
+        connected: connected && problem === null,
+        problem,
+        version,
+        ...(this.#heldBack.length > 0 && { heldBack: this.#heldBack }),
+      },
     };
   }
 
@@ -151,47 +160,76 @@ export class StreamFollower implements Follower {
     }
   }
 
+  /**
+   * Applies the newest state. If that of some Gateways cannot be applied, they keep what they have, and the others get what is new; only if that is
+   * all of them, as where each Gateway has its own proxies, the state is rejected as a whole.
+   */
   async #applyOnce(): Promise<void> {
     const client = this.#client;
-    if (client?.version === undefined) return;
+    if (client === undefined) return;
     this.#cancelRepeat();
-    const { version } = client;
-    const first = this.#answerLater;
-    const responses = client.takeResponses();
-    const answer = (error?: string): void => {
-      first(error);
-      responses(error);
+    const heldBack = new Map<string, HeldBack>();
+    const answers: Answer[] = [];
+    const answer: Answer = (...result) => {
+      for (const each of answers) each(...result);
     };
-    try {
-      const configuration = client.pack(this.#customFunctions);
-      await this.#host.apply(this.#generation + 1, configuration);
-      this.#generation++;
-      this.#version = version;
-      this.#appliedAt = new Date().toISOString();
-      this.#lastError = null;
-      this.#attempts = 0;
-      this.#answerLater = () => {};
-      this.#host.applied(configuration, this.#warnings);
-      this.#host.attempted();
-      this.#warnings = [];
-      answer();
-      this.#log.info("configuration applied", { generation: this.#generation, version });
-    } catch (error) {
-      // Only the last responses are acknowledged if a repeat succeeds.
-      this.#answerLater = responses;
-      responses(messageOf(error));
-      this.#reject(error, version);
+    for (;;) {
+      const { version } = client;
+      if (version === undefined) return;
+      answers.push(client.takeResponses());
+      let configuration: PackedIr | undefined;
+      try {
+        configuration = client.pack(this.#customFunctions, new Set(heldBack.keys()));
+        const isNew = !this.#isInEffect(version, heldBack);
+        if (isNew) await this.#host.apply(this.#generation + 1, configuration);
+        client.accept();
+        this.#inEffect(version, heldBack, isNew ? configuration : undefined);
+        this.#answerLater(this.#lastError?.message, this.#heldBack);
+        answer(this.#lastError?.message, this.#heldBack);
+        this.#answerLater = heldBack.size === 0 ? () => {} : answer;
+        return;
+      } catch (error) {
+        if (configuration !== undefined && holdBack(error, configuration, heldBack)) continue;
+        // Only the last responses are acknowledged if a repeat succeeds.
+        this.#answerLater = answer;
+        answer(messageOf(error));
+        this.#failed(messageOf(error), version, error instanceof WorkersDied);
+        return;
+      }
     }
   }
 
-  #reject(error: unknown, version: string): void {
-    const message = messageOf(error);
+  /** Whether a repeat has failed as before, for the same Gateways. */
+  #isInEffect(version: string, heldBack: ReadonlyMap<string, HeldBack>): boolean {
+    if (heldBack.size === 0 || heldBack.size !== this.#heldBack.length || version !== this.#version) return false;
+    return this.#heldBack.every(({ gateway }) => heldBack.has(gateway));
+  }
+
+  /** `configuration`: undefined if it was in effect before. */
+  #inEffect(version: string, heldBack: ReadonlyMap<string, HeldBack>, configuration: PackedIr | undefined): void {
+    this.#version = version;
+    this.#heldBack = [...heldBack.values()];
+    if (heldBack.size === 0) {
+      this.#lastError = null;
+      this.#attempts = 0;
+    }
+    if (configuration !== undefined) {
+      this.#generation++;
+      this.#appliedAt = new Date().toISOString();
+      this.#host.applied(configuration, this.#warnings);
+      this.#warnings = [];
+      this.#log.info("configuration applied", { generation: this.#generation, version });
+    }
+    if (heldBack.size === 0) this.#host.attempted();
+    else this.#failed(this.#heldBack.map(({ gateway, reason }) => `Gateway ${gateway}: ${reason}`).join("; "), version);
+  }
+
+  #failed(message: string, version: string, isDeadly = false): void {
     const repeated = this.#lastError?.message === message;
     this.#lastError = { at: new Date().toISOString(), message, diagnostics: [] };
     this.#host.attempted();
     this.#attempts++;
-    const deadly = error instanceof WorkersDied && this.#attempts > DEADLY_REPEATS;
-    const pause = deadly ? undefined : pauseBefore(this.#attempts);
+    const pause = isDeadly && this.#attempts > DEADLY_REPEATS ? undefined : pauseBefore(this.#attempts);
     if (!repeated)
       this.#log.error(`cannot apply the configuration of the controller: ${message}`, {
         version,
@@ -206,4 +244,22 @@ export class StreamFollower implements Follower {
     clearTimeout(this.#repeat?.timer);
     this.#repeat = undefined;
   }
+}
+
+/**
+ * Adds the Gateways that a configuration was rejected for. False: the reason is not theirs, they are held back already, or no other Gateway is left.
+ */
+function holdBack(error: unknown, { frame }: PackedIr, heldBack: Map<string, HeldBack>): boolean {
+  if (!(error instanceof RejectedParts)) return false;
+  const before = heldBack.size;
+  const listeners = frame.binds.flatMap((bind) => bind.listeners.map((listener) => ({ bind, listener })));
+  for (const part of error.parts) {
+    const concerned = listeners.filter(({ bind, listener }) =>
+      "bind" in part ? bind.key === part.bind : listener.key === part.listener,
+    );
+    if (concerned.length === 0) return false;
+    for (const gateway of concerned.map(({ listener }) => gatewayOf(listener)))
+      if (!heldBack.has(gateway)) heldBack.set(gateway, { gateway, reason: part.reason });
+  }
+  return heldBack.size > before && listeners.some(({ listener }) => !heldBack.has(gatewayOf(listener)));
 }

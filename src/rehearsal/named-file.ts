@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
-import { messageOf } from "../base/errors.ts";
+import { fileProblem } from "../base/file-problem.ts";
 import { certificatesIn } from "../tls/assumed-certificate.ts";
 import { BadFacts, type BadPart } from "./facts.ts";
 
@@ -31,6 +31,6 @@ export function pemOf(text: string, folder: string, about: BadPart): string {
   try {
     return readFileSync(resolve(folder, text), "utf8");
   } catch (error) {
-    throw new BadFacts(messageOf(error), "write the path of a file with PEM", about);
+    throw new BadFacts(`cannot read ${text}: ${fileProblem(error)}`, "write the path of a file with PEM", about);
   }
 }

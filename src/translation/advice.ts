@@ -18,7 +18,7 @@ import { readCertificate } from "../tls/certificate-list.ts";
 import { altNames } from "../tls/client-certificate.ts";
 import type { TlsServer } from "../tls/tls-settings.ts";
 import type { Service, Workload } from "../upstream/discovery/discovery.ts";
-import { type Locality, localityBuckets, prefersNear, whyBehind } from "../upstream/discovery/locality.ts";
+import { type Locality, localityTiers, prefersNear, whyBehind } from "../upstream/discovery/locality.ts";
 import { lintedRoute, meet } from "./linted-route.ts";
 import { writtenConditions } from "./problems/known-fields.ts";
 import { lint, problemOf } from "./problems/lint.ts";
@@ -87,7 +87,7 @@ export function adviseOnLocality(
   if (first === undefined || !prefersNear(service)) return;
   const isStrict = service.loadBalancer?.mode === "Strict";
   if (own[first] === undefined) lint(report, path, "unknown-locality", first, isStrict);
-  else if (isStrict && workloads.length > 0 && localityBuckets(service, workloads, own).flat().length === 0)
+  else if (isStrict && workloads.length > 0 && localityTiers(service, workloads, own).flat(2).length === 0)
     lint(report, path, "no-near-endpoint", whyBehind(service, workloads[0] as Workload, own));
 }
 

@@ -7,6 +7,7 @@
 import type { InheritedSocket } from "../base/inherited-sockets.ts";
 import type { LogFormat } from "../base/log.ts";
 import type { PackedIr } from "../ir/packed-ir.ts";
+import type { RejectedPart } from "../ir/rejected-parts.ts";
 import type { EgressOptions } from "../net/egress.ts";
 import type { Ports } from "../proxy/data-plane.ts";
 import type { OverloadLimits } from "../proxy/overload/overload.ts";
@@ -164,7 +165,13 @@ export interface Request<Name extends CommandName = CommandName> {
 export type Notice =
   | { readonly type: "reply"; readonly call: number; readonly value: unknown }
   /** The command has failed. */
-  | { readonly type: "failure"; readonly call: number; readonly message: string }
+  /** `parts`: those of a configuration that cannot be applied, if that is why. */
+  | {
+      readonly type: "failure";
+      readonly call: number;
+      readonly message: string;
+      readonly parts?: readonly RejectedPart[];
+    }
   /** `event` undefined: the trace has ended. */
   | { readonly type: "trace"; readonly id: number; readonly event: PostedEvent | undefined }
   /** Events of requests that someone follows. */

@@ -10,11 +10,16 @@ import type { OwnSockets } from "../base/own-sockets.ts";
 import { claimSocketFile } from "../base/socket-file.ts";
 import { bindAddresses, formatBindAddress } from "../ir/bind-addresses.ts";
 import type { Bind } from "../ir/ir.ts";
+import { RejectedParts } from "../ir/rejected-parts.ts";
 import { UdpPort } from "../net/udp-socket.ts";
 import type { Ports } from "../proxy/data-plane.ts";
 
 /** A bind's port cannot be opened; the message says which, why, and what to do. */
-export class PortError extends Error {}
+export class PortError extends RejectedParts {
+  constructor(bind: string, reason: string) {
+    super([{ bind, reason }]);
+  }
+}
 
 /** The ports of a configuration by bind key. */
 interface ProbedPorts {
@@ -69,7 +74,10 @@ export async function probePorts(
         const probed = await listen(host, bind, shared, own).catch((error: NodeJS.ErrnoException) => {
           const at = bind.addresses === undefined ? "" : ` of ${host}`;
           const what = bind.protocol === "udp" ? "UDP port" : "port";
-          throw new PortError(`cannot listen on ${what} ${bind.port}${at} for ${bind.key}: ${inWords(error)}`);
+          throw new PortError(
+            bind.key,
+            `cannot listen on ${what} ${bind.port}${at} for ${bind.key}: ${inWords(error)}`,
+          );
         });
         ports[bind.key] = probed.port;
         // Until the workers listen: between that and their own note, one of them could connect to another.
@@ -92,7 +100,7 @@ async function claimFile(path: string, key: string): Promise<void> {
     "other file": "the file exists and is not a socket; remove it or choose another path",
     "in use": "another process listens there; stop it or choose another path",
   };
-  throw new PortError(`cannot listen on unix:${path} for ${key}: ${words[problem] ?? problem}`);
+  throw new PortError(key, `cannot listen on unix:${path} for ${key}: ${words[problem] ?? problem}`);
 }
 
 /** A port that is open for a moment. */

@@ -1,4 +1,5 @@
 import type { Worker } from "node:worker_threads";
+import { RejectedParts } from "../ir/rejected-parts.ts";
 import { CounterMemory } from "../telemetry/metrics.ts";
 import type { Chunk } from "../telemetry/otlp/messages.ts";
 import { FollowCounters } from "../trace/follow-counters.ts";
@@ -182,6 +183,7 @@ export class WorkerHandle {
         const pending = this.#pending.get(notice.call);
         this.#pending.delete(notice.call);
         if (notice.type === "reply") pending?.resolve(notice.value);
+        else if (notice.parts !== undefined) pending?.reject(new RejectedParts(notice.parts));
         else pending?.reject(new WorkerError(notice.message));
       }
     }

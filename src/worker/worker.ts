@@ -12,6 +12,7 @@ import { parseLogFilter } from "../base/log-filter.ts";
 import { OwnSockets } from "../base/own-sockets.ts";
 import { Sweeper } from "../base/sweeper.ts";
 import { CelEnvironment } from "../cel/index.ts";
+import { RejectedParts } from "../ir/rejected-parts.ts";
 import { Egress } from "../net/egress.ts";
 import { collectGarbage } from "../net/node-internals.ts";
 import { SocketBudget, type SocketKind } from "../net/socket-budget.ts";
@@ -294,7 +295,8 @@ function main(port: NonNullable<typeof parentPort>, options: WorkerOptions): voi
     run(name, args).then(
       (value) => notify({ type: "reply", call, value }),
       (error: unknown) => {
-        notify({ type: "failure", call, message: messageOf(error) });
+        const parts = error instanceof RejectedParts ? { parts: error.parts } : {};
+        notify({ type: "failure", call, message: messageOf(error), ...parts });
       },
     );
   });

@@ -3,6 +3,7 @@
  * them, a proxy assembles them to an `Ir`. There are two types: `Address` (services and workloads), which
  * changes with every pod, and `Resource` (everything else).
  */
+import { objectKey } from "../base/object-key.ts";
 import type { Backend, Bind, Listener, Route, TargetedPolicy, TcpRoute } from "../ir/ir.ts";
 import type { Service, Workload } from "../upstream/discovery/discovery.ts";
 
@@ -10,6 +11,27 @@ export const RESOURCE_TYPE = "type.googleapis.com/tracegate.dev.config.v1.Resour
 /** Prefix of a subscription by which a proxy requests that a document, named by its URL, be fetched again; older controllers ignore it. */
 export const WANTED = "document:";
 export const ADDRESS_TYPE = "type.googleapis.com/tracegate.dev.config.v1.Address";
+
+/** Details of a rejection: messages of this type name the Gateways that it is about. */
+export const HELD_BACK_TYPE = "type.googleapis.com/tracegate.dev.config.v1.HeldBack";
+
+/**
+ * A Gateway that keeps what a proxy applied for it last, or has no listeners there, because its part of a state cannot be applied. The other Gateways that
+ * share the proxy have theirs.
+ */
+export interface HeldBack {
+  /** `<namespace>/<name>` */
+  readonly gateway: string;
+  readonly reason: string;
+}
+
+/** `<namespace>/<name>` of the Gateway of a listener. */
+export function gatewayOf({
+  gatewayNamespace,
+  gatewayName,
+}: Pick<Listener, "gatewayNamespace" | "gatewayName">): string {
+  return objectKey({ namespace: gatewayNamespace, name: gatewayName });
+}
 
 /** Names: `bind/<bind key>`, `listener/<listener key>`, `route/<listener key>/<route key>`, `backend/<key>`, `policy/<key>`. */
 export type Resource =

@@ -381,7 +381,14 @@ const OTHERS = [
     ],
   }),
   texts(HEALTH, {
-    leftOut: [{ endpoint, leftOut: ["10.0.0.2:80: evicted for 3s"] }],
+    leftOut: [
+      { endpoint, leftOut: ["10.0.0.2:80: evicted for 3s"] },
+      {
+        endpoint,
+        leftOut: ["10.0.0.2:80: evicted for 3s"],
+        order: "no endpoint that comes first takes requests",
+      },
+    ],
     noneHealthy: [{ endpoint, leftOut: [], noneHealthy: "evicted for 3s" }],
     evicted: [{ endpoint, evictedFor: 3000.2, consecutiveFailures: 5 }],
   }),

@@ -1,7 +1,7 @@
 import { ANYWHERE } from "../../src/net/testing/egress.ts";
 import { Connection, type ConnectionOptions } from "../../src/xds/client/connection.ts";
 import { type DeltaResponse, type ProxyNode, readResponse, writeRequest } from "../../src/xds/client/messages.ts";
-import { ADDRESS_TYPE, RESOURCE_TYPE } from "../../src/xds/resources.ts";
+import { ADDRESS_TYPE, type HeldBack, RESOURCE_TYPE } from "../../src/xds/resources.ts";
 
 /** How long a test waits for something that must happen. */
 const PATIENCE_MS = 60_000;
@@ -69,10 +69,10 @@ export class XdsPeer {
     return batch;
   }
 
-  /** Acknowledges all responses of a batch, or rejects it with `error`. */
-  answer(batch: readonly DeltaResponse[], error?: string): void {
+  /** Acknowledges all responses of a batch, or rejects it with `error`, for some Gateways or as a whole. */
+  answer(batch: readonly DeltaResponse[], error?: string, heldBack?: readonly HeldBack[]): void {
     for (const { typeUrl, nonce } of batch)
-      this.#connection.send(writeRequest({ typeUrl, nonce, ...(error !== undefined && { error }) }));
+      this.#connection.send(writeRequest({ typeUrl, nonce, ...(error !== undefined && { error, heldBack }) }));
   }
 
   async end(): Promise<string> {

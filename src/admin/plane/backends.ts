@@ -121,7 +121,7 @@ export interface EndpointView {
     readonly region?: string;
     readonly zone?: string;
     readonly node?: string;
-    /** 0: it gets requests first; higher: only if all that are nearer fail; absent: it gets none. */
+    /** 0: it gets requests first; higher: those that nearer ones cannot take; absent: it gets none. */
     readonly rank?: number;
   };
   /** Absent: no worker has opened a connection yet. */

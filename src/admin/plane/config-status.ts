@@ -59,6 +59,8 @@ interface StreamStatus {
   readonly problem: string | null;
   /** Version of the newest complete state that has arrived; `hash` is that of the one in effect. */
   readonly version: string | null;
+  /** Gateways of a shared proxy that keep what they had before, because what is new for them cannot be applied; the others have theirs. Absent: none. */
+  readonly heldBack?: readonly { readonly gateway: string; readonly reason: string }[];
 }
 
 export interface ConfigError {

@@ -87,7 +87,10 @@ test("--kubeconfig, $KUBECONFIG and ~/.kube/config choose the cluster, also befo
   assert.equal(nowhere.code, 2);
   assert.match(nowhere.stderr, /^Error: failed to build Kubernetes client config: no cluster is configured/);
   const missing = await invoke([...words, "-k", "/nonexistent/config"]);
-  assert.match(missing.stderr, /^Error: .* client config: kubeconfig \/nonexistent\/config does not exist\n/);
+  assert.match(
+    missing.stderr,
+    /^Error: .* client config: kubeconfig \/nonexistent\/config cannot be used: it does not exist\n/,
+  );
   const context = await invoke([...words, "-k", kubeconfig, "--context", "prod"]);
   assert.match(context.stderr, /^Error: failed to build .* has no context "prod"; contexts: test\nTry: --kubeconfig/);
 });

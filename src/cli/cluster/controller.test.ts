@@ -195,11 +195,31 @@ test("status fails, with the reason, for each way to be out of sync", async (t) 
     );
   };
   const at = "2026-02-03T04:05:07.000Z";
-  says.sent = [sentTo("web-1"), sentTo("web-2", { rejection: { at, version: "2", message: "bad route" } })];
+  says.sent = [
+    sentTo("web-1"),
+    sentTo("web-2", { rejection: { at, version: "2", message: "bad route", heldBack: [] } }),
+  ];
   await expect("rejected", "bad route");
   says.sent = [sentTo("web-1"), sentTo("web-2")];
   says["web-2"] = running({ lastError: { at, message: "cannot listen on port 80", diagnostics: [] } });
   await expect("rejected", "cannot listen on port 80");
+  const message = "Gateway shop/web: no such cipher";
+  const stream = { connected: true, problem: null, version: VERSION };
+  const held = (gateway: string) => ({
+    lastError: { at, message, diagnostics: [] },
+    synchronized: false,
+    stream: { ...stream, heldBack: [{ gateway, reason: "no such cipher" }] },
+  });
+  says["web-2"] = running(held("shop/web"));
+  await expect("heldBack", "Gateway shop/web keeps its former configuration: no such cipher");
+  says["web-2"] = running(held("shop/other"));
+  const heldBack = [{ gateway: "shop/other", reason: "no such cipher" }];
+  says.sent = [
+    sentTo("web-1"),
+    sentTo("web-2", { rejection: { at, version: "2", message, heldBack }, synchronized: false }),
+  ];
+  assert.equal((await status()).code, 0, "another Gateway is held back");
+  says.sent = [sentTo("web-1"), sentTo("web-2")];
   says["web-2"] = running({ hash: "older" });
   await expect("pending", "it has not applied the newest state yet");
   says["web-2"] = running();

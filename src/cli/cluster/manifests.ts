@@ -1,8 +1,8 @@
 import { readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { LineCounter, parseAllDocuments } from "yaml";
-import { messageOf } from "../../base/errors.ts";
 import { type Fields, fieldsOf, isObject } from "../../base/fields.ts";
+import { fileProblem } from "../../base/file-problem.ts";
 import { isWritten } from "../../controller/base/watched.ts";
 import { type KubeClient, KubeError, resourcePath } from "../../kube/client.ts";
 import { RESOURCES, type ResourceName } from "../../kube/resources.ts";
@@ -68,7 +68,7 @@ function documentsOf(path: string, name: string): { readonly value: unknown; rea
 }
 
 function unreadable(path: string, error: unknown): CliError {
-  return error instanceof CliError ? error : new CliError("failure", `cannot read ${path}: ${messageOf(error)}`);
+  return error instanceof CliError ? error : new CliError("failure", `cannot read ${path}: ${fileProblem(error)}`);
 }
 
 /** `where`: for errors. `namespace`: of objects that name none. */

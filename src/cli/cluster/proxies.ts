@@ -1,5 +1,6 @@
 import { AdminClient } from "../../admin/client/client.ts";
 import { fieldsOf } from "../../base/fields.ts";
+import { objectKey } from "../../base/object-key.ts";
 import type { Pod } from "../../kube/objects.ts";
 import { podProblem } from "../../kube/pod-problem.ts";
 import type { PortForward } from "../../kube/port-forward.ts";
@@ -43,6 +44,7 @@ class ClusterProxies implements Proxies {
   readonly name: string;
   readonly id: string;
   readonly inCluster = true;
+  readonly gateway: string | undefined;
   readonly serving: Proxies["serving"];
 
   constructor(cluster: Cluster, resource: Resource, pinned: string | undefined, adminPort: number, context: Context) {
@@ -52,6 +54,7 @@ class ClusterProxies implements Proxies {
     this.#adminPort = adminPort;
     this.#context = context;
     this.name = resourceName(resource);
+    this.gateway = resource.type === "gateway" ? objectKey(resource) : undefined;
     this.id = [cluster.client.access.server.href, resource.namespace, this.name, pinned ?? ""].join(" ");
     this.serving = pinned === undefined && resource.type !== "pod" ? () => this.#serving() : undefined;
   }

@@ -15,7 +15,7 @@ import { Controllers } from "./controllers.ts";
 import { kubeFailure } from "./errors.ts";
 
 /** `synchronized`: the proxy runs the newest state of its Gateway. The others are explained by `problem`. */
-type SyncState = "synchronized" | "pending" | "rejected" | "disconnected" | "unreachable";
+type SyncState = "synchronized" | "pending" | "rejected" | "heldBack" | "disconnected" | "unreachable";
 
 /** One proxy, for the table and for `-o json`. */
 export interface ProxySync {
@@ -74,7 +74,7 @@ export async function proxySyncs(
     const { generation, appliedAt, hash } = result.value;
     return {
       ...known,
-      ...judge(result.value, sent === undefined ? "unknown" : of),
+      ...judge(result.value, sent === undefined ? "unknown" : of, proxies.gateway),
       running: hash,
       generation,
       appliedAt,
@@ -85,9 +85,20 @@ export async function proxySyncs(
 function judge(
   status: ConfigStatus,
   sent: Sent | "unknown" | undefined,
+  gateway: string | undefined,
 ): { readonly state: SyncState; readonly problem: string | null } {
-  const { stream, lastError, hash, synchronized } = status;
-  const rejection = lastError?.message ?? (sent === "unknown" ? undefined : sent?.rejection);
+  const { stream, hash } = status;
+  const heldBack = stream?.heldBack ?? [];
+  const concerned = heldBack.filter((each) => gateway === undefined || each.gateway === gateway);
+  if (concerned.length > 0) {
+    const problems = concerned.map((each) => `Gateway ${each.gateway} keeps its former configuration: ${each.reason}`);
+    return { state: "heldBack", problem: problems.join("; ") };
+  }
+  // Those of other Gateways keep nothing from this one.
+  const isForOthers = heldBack.length > 0;
+  const lastError = isForOthers ? null : status.lastError;
+  const synchronized = isForOthers ? stream?.version === hash : status.synchronized;
+  const rejection = lastError?.message ?? (sent === "unknown" || isForOthers ? undefined : sent?.rejection);
   if (rejection !== undefined) return { state: "rejected", problem: rejection };
   if (stream !== undefined && !stream.connected) {
     return { state: "disconnected", problem: `no connection to the controller: ${stream.problem ?? "connecting"}` };
@@ -99,7 +110,7 @@ function judge(
       ? { state: "synchronized", problem: null }
       : { state: "pending", problem: "it has not applied the newest state yet" };
   }
-  if (sent.version === hash && sent.synchronized) return { state: "synchronized", problem: null };
+  if (sent.version === hash && (sent.synchronized || isForOthers)) return { state: "synchronized", problem: null };
   return { state: "pending", problem: "it has not applied the newest state yet" };
 }
 

@@ -1,8 +1,9 @@
 import { open, rm } from "node:fs/promises";
+import { fileProblem } from "../../base/file-problem.ts";
 import { adminResult, type ProxyAdmin } from "../proxy/admin.ts";
 import { type Context, write, writeJson } from "../runner/context.ts";
 import type { OptionSpecs } from "../runner/define-command.ts";
-import { CliError, describe } from "../runner/errors.ts";
+import { CliError } from "../runner/errors.ts";
 
 export const PPROF_HELP = "The file is in pprof format; open it with go tool pprof, or in the browser with speedscope.";
 
@@ -40,7 +41,7 @@ export async function record(
 ): Promise<void> {
   const path = output ?? `${prefix}-${kind}-${stamp(new Date())}.pb.gz`;
   const file = await open(path, "w").catch((error: unknown) => {
-    throw new CliError("failure", `failed to create output file ${path}: ${describe(error)}`, { cause: error });
+    throw new CliError("failure", `failed to create output file ${path}: ${fileProblem(error)}`, { cause: error });
   });
   try {
     const profile = await adminResult(

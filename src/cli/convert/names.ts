@@ -20,3 +20,10 @@ export class Names {
     return name;
   }
 }
+
+/** A name for a listener that none of its port has; hosts such as `a.b` and `a-b` want the same. */
+export function listenerName(hostname: string, others: Iterable<{ readonly name: string }>): string {
+  const names = new Names();
+  for (const { name } of others) names.unique(name);
+  return names.unique(nameOf(hostname === "*" ? "any" : hostname));
+}

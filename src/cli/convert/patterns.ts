@@ -14,3 +14,14 @@ export function isUsablePattern(pattern: string): boolean {
 export function groupsIn(pattern: string): number {
   return RE2JS.compile(pattern).groupCount();
 }
+
+/** Whether a text is an object or a list in JSON. */
+export function isJson(text: string): boolean {
+  if (!/^\s*[{[]/.test(text)) return false;
+  try {
+    JSON.parse(text);
+    return true;
+  } catch {
+    return false;
+  }
+}

@@ -14,19 +14,25 @@ export function documentOf(content: unknown): Document {
 
 /** Maps and lists of a few plain values stand on one line. */
 export function compact(node: unknown): boolean {
-  if (node instanceof Scalar) {
-    const text = String(node.value);
-    // In a map on one line, parsers in Go and C take a plain `?` for the mark of a key.
-    if (text.includes("?") && !text.includes("\n")) node.type = Scalar.QUOTE_SINGLE;
-    return text.length <= 40;
-  }
+  if (node instanceof Scalar) return quoteForGo(node).length <= 40;
   if (!isMap(node) && !isSeq(node)) return false;
-  const children = node.items.map((item) => compact(isPair(item) ? item.value : item));
+  const children = node.items.map((item) => {
+    if (!isPair(item)) return compact(item);
+    if (item.key instanceof Scalar) quoteForGo(item.key);
+    return compact(item.value);
+  });
   const isFlow = children.length <= 4 && children.every(Boolean) && JSON.stringify(node).length <= 100;
   if (isFlow) node.flow = true;
   return isFlow && (node.commentBefore ?? "") === "";
 }
 
-function isPair(item: unknown): item is { readonly value: unknown } {
+/** In a map on one line, parsers in Go and C take a plain `?` for the mark of a key, and permit no `:` before a plain text. The text. */
+function quoteForGo(node: Scalar): string {
+  const text = String(node.value);
+  if (/^:|\?/.test(text) && !text.includes("\n")) node.type = Scalar.QUOTE_SINGLE;
+  return text;
+}
+
+function isPair(item: unknown): item is { readonly key: unknown; readonly value: unknown } {
   return typeof item === "object" && item !== null && "key" in item && "value" in item;
 }

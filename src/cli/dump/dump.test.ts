@@ -124,7 +124,7 @@ test("a file that is not a dump is rejected with the reason", async () => {
   const all = ["proxy", "config", "all", "--file"];
   const missing = await invoke([...all, "missing.json"]);
   assert.equal(missing.code, 1);
-  assert.match(missing.stderr, /^Error: failed to read config dump file missing\.json: ENOENT/);
+  assert.match(missing.stderr, /^Error: failed to read config dump file missing\.json: it does not exist/);
   for (const other of ['{"name":"tracegate","version":"0.1.0"}', "# A page\n\n| with | a table\n"])
     assert.match(
       (await invoke([...all, "-"], other)).stderr,

@@ -2,8 +2,9 @@ import { readFile } from "node:fs/promises";
 import { text as readText } from "node:stream/consumers";
 import { parse, stringify } from "yaml";
 import { fieldsOf, isObject } from "../../base/fields.ts";
+import { fileProblem } from "../../base/file-problem.ts";
 import { type Context, write, writeJson } from "../runner/context.ts";
-import { CliError, describe } from "../runner/errors.ts";
+import { CliError } from "../runner/errors.ts";
 import { OUTPUT_OPTION } from "../runner/output-option.ts";
 
 /** Keys of dumps; every version writes at least one of them. */
@@ -17,7 +18,7 @@ export async function readDump(file: string, context: Context): Promise<unknown>
     const dump: unknown = parseDump(content);
     if (isDump(dump)) return dump;
   } catch (error) {
-    throw new CliError("failure", `failed to read config dump file ${name}: ${describe(error)}`, { cause: error });
+    throw new CliError("failure", `failed to read config dump file ${name}: ${fileProblem(error)}`, { cause: error });
   }
   throw new CliError("failure", `failed to read config dump file ${name}: it contains no configuration dump`, {
     hint: `save one with: tgctl proxy config all -o json > dump.json`,

@@ -90,6 +90,8 @@ export interface Proxies extends AsyncDisposable {
   /** A name that other proxies do not have: in a cluster with the address of its API server and the namespace. */
   readonly id: string;
   readonly inCluster: boolean;
+  /** `<namespace>/<name>` of the Gateway that the command is about; absent: it is about pods in another way. */
+  readonly gateway?: string | undefined;
   /**
    * The first proxy by name, preferring those that run. If there are several, its name is printed to a terminal, and if `said` to any standard
    * error. @throws CliError

@@ -1,10 +1,12 @@
 /** Writing trace files. */
+
 import { writeFileSync } from "node:fs";
 import { type FileHandle, open } from "node:fs/promises";
 import type { Fields } from "../../base/fields.ts";
+import { fileProblem } from "../../base/file-problem.ts";
 import { startTimeOf } from "../../report/fields.ts";
 import { traceFileText } from "../../report/trace-file.ts";
-import { CliError, describe } from "../runner/errors.ts";
+import { CliError } from "../runner/errors.ts";
 
 /** A trace may hold what only its owner should read: bodies, and with `--reveal` secrets. */
 const PRIVATE = 0o600;
@@ -61,6 +63,6 @@ export function saveNewFile(events: readonly Fields[], revealed: boolean): strin
 
 function unwritable(path: string): (error: unknown) => never {
   return (error) => {
-    throw new CliError("failure", `cannot write the trace file ${path}: ${describe(error)}`, { cause: error });
+    throw new CliError("failure", `cannot write the trace file ${path}: ${fileProblem(error)}`, { cause: error });
   };
 }

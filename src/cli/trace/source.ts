@@ -2,6 +2,7 @@ import { createReadStream } from "node:fs";
 import type { Readable } from "node:stream";
 import { type TraceText, TraceTextParser } from "../../admin/client/sse.ts";
 import { type Fields, fieldsOf, isObject } from "../../base/fields.ts";
+import { fileProblem } from "../../base/file-problem.ts";
 import { headerOf, headerText, TRACE_FILE_FORMAT, type TraceFileHeader } from "../../report/trace-file.ts";
 import { CliError, describe } from "../runner/errors.ts";
 
@@ -148,7 +149,7 @@ async function* eventTexts(input: Readable, name: string): AsyncGenerator<TraceT
     }
     for (const event of parser.end()) yield { ...event, last: true };
   } catch (error) {
-    throw new CliError("failure", `failed to read trace file ${name}: ${describe(error)}`, { cause: error });
+    throw new CliError("failure", `failed to read trace file ${name}: ${fileProblem(error)}`, { cause: error });
   }
 }
 

@@ -70,7 +70,7 @@ test("a path that cannot be written fails before the trace", async (t) => {
   const path = join(folder(t), "missing", "trace.jsonl");
   const { code, stdout, stderr } = await invoke([...(await tracing(t)), "--save", path]);
   assert.deepEqual([code, stdout], [1, ""]);
-  assert.match(stderr, /^Error: cannot write the trace file .*missing\/trace\.jsonl: ENOENT/);
+  assert.match(stderr, /^Error: cannot write the trace file .*missing\/trace\.jsonl: it does not exist/);
 });
 
 test("open shows a saved file as the stream itself, in each format, from a file or standard input", async (t) => {

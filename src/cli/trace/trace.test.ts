@@ -232,7 +232,7 @@ test("a file that is not a trace is rejected with the reason", async () => {
   assert.match((await file("# nothing\n")).stderr, /^Error: no trace event found in standard input\nTry: /);
   assert.match(
     (await invoke(["proxy", "trace", "-f", "missing"])).stderr,
-    /^Error: failed to read trace file missing: ENOENT/,
+    /^Error: failed to read trace file missing: it does not exist/,
   );
 });
 

@@ -5,7 +5,7 @@
 import { createHash } from "node:crypto";
 import { closeSync, openSync, readdirSync, readFileSync, readSync, realpathSync, type Stats, statSync } from "node:fs";
 import { dirname } from "node:path";
-import { messageOf } from "../../base/errors.ts";
+import { fileProblem } from "../../base/file-problem.ts";
 
 /**
  * Each file by its path with a digest of its content, or with the reason why it has none. A path that ends in a slash is a folder of
@@ -179,7 +179,7 @@ function listFolder(path: string): Listing {
     names.sort((a, b) => Buffer.compare(Buffer.from(a), Buffer.from(b)));
     return { digest: `files: ${names.join("/")}`, names };
   } catch (cause) {
-    return { digest: reasonOf(cause), error: new Error(inWords(cause), { cause }) };
+    return { digest: reasonOf(cause), error: new Error(fileProblem(cause), { cause }) };
   }
 }
 
@@ -260,7 +260,7 @@ function readBytes(path: string): Buffer {
   try {
     return readFileSync(path === "-" ? 0 : path);
   } catch (cause) {
-    throw new Error(inWords(cause), { cause });
+    throw new Error(fileProblem(cause), { cause });
   }
 }
 
@@ -271,20 +271,5 @@ function toText(bytes: Uint8Array): string {
     return new TextDecoder("utf-8", { fatal: true }).decode(bytes);
   } catch {
     throw new Error("it is not UTF-8 text");
-  }
-}
-
-function inWords(error: unknown): string {
-  switch ((error as NodeJS.ErrnoException).code) {
-    case "ENOENT":
-    case "ENOTDIR":
-      return "it does not exist";
-    case "EACCES":
-    case "EPERM":
-      return "not permitted";
-    case "EISDIR":
-      return "it is a folder";
-    default:
-      return messageOf(error);
   }
 }

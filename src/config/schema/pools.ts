@@ -60,7 +60,7 @@ export const poolLoadBalancer = z
       .enum(["Standard", "Strict", "Failover"])
       .optional()
       .describe(
-        "`Failover`: the endpoints with the most in common, others when those take no requests. `Strict`: only endpoints with everything in common. `Standard`: no preference. Default: `Failover` if there are `routingPreferences`, else `Standard`.",
+        "`Failover`: the endpoints with the most in common; as soon as fewer than 5 of 7 are left, others get the requests that the rest should not take. `Strict`: only endpoints with everything in common. `Standard`: no preference. Default: `Failover` if there are `routingPreferences`, else `Standard`.",
       ),
   })
   .optional()

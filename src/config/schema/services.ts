@@ -46,7 +46,7 @@ export const service = z
           .enum(["Standard", "Strict", "Failover", "Passthrough"])
           .default("Standard")
           .describe(
-            "`Failover`: the workloads with the most in common, others when those are evicted. `Strict`: only workloads with everything in common. `Standard` and `Passthrough`: no preference.",
+            "`Failover`: the workloads with the most in common; as soon as fewer than 5 of 7 are left, others get the requests that the rest should not take. `Strict`: only workloads with everything in common. `Standard` and `Passthrough`: no preference.",
           ),
         healthPolicy: z
           .enum(["OnlyHealthy", "AllowAll"])

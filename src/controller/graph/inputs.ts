@@ -2,6 +2,7 @@ import { nameOfKey } from "../../base/object-key.ts";
 import type { KubeObject, Objects, Secret } from "../../kube/objects.ts";
 import type { CertificateAndKey } from "../../tls/tls-settings.ts";
 import type { Resource } from "../../translation/resources/store.ts";
+import type { HeldBack } from "../../xds/resources.ts";
 
 /** Everything that queries may read: objects of the cluster, and what the controller learns elsewhere and sets like objects. */
 export interface Inputs extends Objects {
@@ -35,6 +36,8 @@ export interface Rejection {
   readonly pod: string;
   /** The proxy's message. */
   readonly message: string;
+  /** The Gateways that it is about, if the proxy runs the rest of the state; empty: it runs none of it. */
+  readonly heldBack: readonly HeldBack[];
 }
 
 /** `fleet`: its key. */

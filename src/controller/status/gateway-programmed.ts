@@ -62,23 +62,29 @@ export const gatewayProgramming = defineQuery<Programming>("gatewayProgramming",
   );
   const deployed = hasProxy(read, fleet);
   const ready = (wasProgrammed && deployed) || hasReadyProxy(read, fleet);
+  const rejections = (read.get("ProxyReport", fleet.key)?.rejections ?? []).filter(
+    ({ heldBack }) => heldBack.length === 0 || heldBack.some(({ gateway }) => gateway === key),
+  );
+  const rejected = joined(rejections.map((each) => rejectionText(each, key, isShared)));
+  const isHeldBack = rejections.some(({ heldBack }) => heldBack.length > 0);
   const pending = !ready || !hasAcknowledged(read, fleet, key);
   const waiting = waitingFor(isShared, deployed, ready);
   const accepted = model.conditions.find(({ type }) => type === "Accepted");
   const obstacle =
     accepted?.status === "False"
       ? { reason: "Invalid", message: `The Gateway is not accepted: ${accepted.message}` }
-      : pending
-        ? { reason: "Pending", message: waiting }
-        : undefined;
+      : isHeldBack
+        ? { reason: "Invalid", message: rejected }
+        : pending
+          ? { reason: "Pending", message: waiting }
+          : undefined;
   const condition = ((): ConditionDraft => {
     const no = (reason: string, message: string): ConditionDraft => isFalse("Programmed", reason, message);
-    if (obstacle?.reason === "Invalid") return no(obstacle.reason, obstacle.message);
+    if (accepted?.status === "False" && obstacle !== undefined) return no(obstacle.reason, obstacle.message);
     if (unusable !== undefined) return no(unusable.reason, unusable.message);
     const failure = read.get("DeploymentReport", fleet.key)?.error;
     if (failure !== undefined) return no("DeploymentFailed", failure);
-    const rejections = read.get("ProxyReport", fleet.key)?.rejections ?? [];
-    if (rejections.length > 0) return no("Invalid", joined(rejections.map((each) => rejectionText(each, isShared))));
+    if (rejections.length > 0) return no("Invalid", rejected);
     if (pending) {
       const problem = ready ? undefined : read.query(startProblem, key);
       return no("Pending", `${waiting}${problem === undefined ? "" : `: ${problem}`}`);
@@ -108,7 +114,10 @@ function waitingFor(isShared: boolean, deployed: boolean, ready: boolean): strin
 }
 
 /** What proxies say of a state that Gateways share may be about another one's objects, which are not everyone's to read. */
-function rejectionText({ pod, message }: Rejection, isShared: boolean): string {
+function rejectionText({ pod, message, heldBack }: Rejection, key: string, isShared: boolean): string {
+  const own = heldBack.find(({ gateway }) => gateway === key);
+  if (own !== undefined)
+    return `Shared proxy ${pod} rejected the configuration of this Gateway and keeps its former one: ${own.reason}`;
   return isShared
     ? `Shared proxy ${pod} rejected its configuration; its log says why`
     : `Proxy ${pod} rejected its configuration: ${message}`;

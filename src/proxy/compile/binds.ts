@@ -23,6 +23,7 @@ import { LogExport } from "../telemetry/log-export.ts";
 import { RequestTracing } from "../telemetry/request-tracing.ts";
 import type { CompiledBind, CompiledListener, CompiledTcpRoute } from "./compiled.ts";
 import type { Outbound } from "./outbound.ts";
+import type { Rejections } from "./rejections.ts";
 import type { Routes } from "./routes.ts";
 import { listenerLabels, SeriesCache, UNROUTED } from "./series-cache.ts";
 
@@ -62,13 +63,14 @@ export class Binds {
     this.#before = before;
   }
 
-  /** Compiles a listener, or a route of TCP, TLS or UDP, in each step. */
-  *compile(bind: Bind, groups: CompiledBind["groups"]): Generator<void, CompiledBind> {
+  /** Compiles a listener, or a route of TCP, TLS or UDP, in each step. The bind lacks those that are noted in `rejections`. */
+  *compile(bind: Bind, groups: CompiledBind["groups"], rejections: Rejections): Generator<void, CompiledBind> {
     const listeners: { readonly hostname: string; readonly value: CompiledListener }[] = [];
     for (const listener of bind.listeners) {
       // Plain TCP and UDP carry no host name: the listener serves the whole port.
       const hostname = listener.protocol === "TCP" || listener.protocol === "UDP" ? "" : listener.hostname;
-      listeners.push({ hostname, value: yield* this.#listener(bind, listener) });
+      const value = yield* rejections.noting(listener.key, this.#listener(bind, listener));
+      if (value !== undefined) listeners.push({ hostname, value });
       yield;
     }
     const { frontend } = bind;

@@ -12,6 +12,7 @@ import { Backends } from "./backends.ts";
 import { type BindServices, Binds, type CachedTerminator } from "./binds.ts";
 import type { CompiledBind } from "./compiled.ts";
 import { Outbound, type OutboundServices } from "./outbound.ts";
+import { Rejections } from "./rejections.ts";
 import { type FormerRoutes, type RouteServices, Routes } from "./routes.ts";
 
 /** One compiled configuration. */
@@ -49,13 +50,15 @@ export function* compileIr(
   let complete = false;
   try {
     const routes = new Routes(ir, backends, outbound, services, before);
-    for (const each of packed) yield* routes.add(each);
+    const rejections = new Rejections();
+    for (const each of packed) yield* rejections.noting(each.owner, routes.add(each));
     addGatewayFields(environment, ir.binds);
     const groups = new Map(ir.routeGroups.map(({ name }) => [name, routes.router(groupOwner(name))]));
     const certificates = ir.binds.flatMap(({ listeners }) => listeners.flatMap(({ acme }) => acme ?? []));
     const compiler = new Binds(certificates, generation, routes, outbound, services, before?.terminators);
     const binds = new Map<string, CompiledBind>();
-    for (const bind of ir.binds) binds.set(bind.key, yield* compiler.compile(bind, groups));
+    for (const bind of ir.binds) binds.set(bind.key, yield* compiler.compile(bind, groups, rejections));
+    rejections.check();
     outbound.finish();
     complete = true;
     return {

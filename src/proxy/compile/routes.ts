@@ -2,6 +2,7 @@
  * Compiles the routes of listeners and route groups into their routers. An unchanged route is taken over from the configuration in effect,
  * even if the endpoints of its services have changed: that costs 2 % of compiling it, and no route is in memory twice.
  */
+import { messageOf } from "../../base/errors.ts";
 import type { Ir, Route, TcpRoute } from "../../ir/ir.ts";
 import { placeName } from "../../ir/origins.ts";
 import { digestAt, groupOwner, type PackedRoutes, routeAt } from "../../ir/packed-ir.ts";
@@ -96,7 +97,7 @@ export class Routes {
     this.provenance.add(routes, owner.known);
     for (let index = 0; index < routes.count; index++) {
       const digest = digestAt(routes, index);
-      owner.known.add(digest, this.#takeOver(owner, digest) ?? this.#compile(owner, digest, routeAt(routes, index)));
+      owner.known.add(digest, this.#takeOver(owner, digest) ?? this.#compileNew(owner, digest, routeAt(routes, index)));
       yield;
     }
   }
@@ -115,6 +116,15 @@ export class Routes {
     this.#backends.takeOver(backends);
     router.addKnown(known);
     return known;
+  }
+
+  /** @throws Error that names the route */
+  #compileNew(owner: Owner, digest: string, route: Route): KnownRoute<CompiledRoute> {
+    try {
+      return this.#compile(owner, digest, route);
+    } catch (cause) {
+      throw new Error(`route ${route.namespace}/${route.name}: ${messageOf(cause)}`, { cause });
+    }
   }
 
   #compile({ router, labels: ofOwner }: Owner, digest: string, route: Route): KnownRoute<CompiledRoute> {

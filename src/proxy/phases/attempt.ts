@@ -173,7 +173,7 @@ export class HttpCall implements BackendCall, UpstreamCaller, OutcomeContext {
       if (preferred !== undefined) return preferred;
       const evicted = exchange.trace && [];
       const endpoint = balancer.choose(affinity?.read(exchange.variables), this.failed, evicted);
-      if (evicted !== undefined) exchange.trace?.endpointChosen(endpoint, evicted);
+      if (evicted !== undefined) exchange.trace?.endpointChosen(endpoint, evicted, balancer);
       return endpoint;
     }
     const { request, services, selected } = exchange;

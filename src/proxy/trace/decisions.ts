@@ -60,6 +60,8 @@ interface Chosen {
   readonly endpoint: string;
   /** The evicted endpoints that were left out, each with why. */
   readonly leftOut: readonly string[];
+  /** What the order of endpoints has to do with it. */
+  readonly order?: string | undefined;
 }
 
 type HealthDecision =
@@ -74,8 +76,12 @@ type HealthDecision =
     };
 
 export const HEALTH = new Decisions<HealthDecision>("health", {
-  leftOut: ({ endpoint, leftOut }) =>
-    applied(`chose ${endpoint}; left out ${leftOut.join("; ")}`, { endpoint, leftOut }),
+  leftOut: ({ endpoint, leftOut, order }) =>
+    applied(`chose ${endpoint}; left out ${leftOut.join("; ")}${order === undefined ? "" : `; ${order}`}`, {
+      endpoint,
+      leftOut,
+      ...(order !== undefined && { order }),
+    }),
   noneHealthy: ({ endpoint, leftOut, noneHealthy }) =>
     failed(`no endpoint is healthy; chose ${endpoint} anyway: ${noneHealthy}`, { endpoint, leftOut, noneHealthy }),
   evicted: ({ endpoint, evictedFor, consecutiveFailures }) => {

@@ -23,6 +23,7 @@ import type {
 } from "../../trace/events.ts";
 import { RequestSecrets } from "../../trace/secrets.ts";
 import { allSinks, type Outcome, severityOf, type TraceSink } from "../../trace/tracer.ts";
+import type { Balancer } from "../../upstream/balancers/balancer.ts";
 import type { ConnectTimes } from "../../upstream/connections/connect-attempt.ts";
 import type { Endpoint } from "../../upstream/endpoints/endpoint.ts";
 import type { CompiledBackend, CompiledBind, CompiledListener, CompiledRoute } from "../compile/compiled.ts";
@@ -313,7 +314,7 @@ export class RequestTrace extends PolicyEvents {
   }
 
   /** Reports the endpoints that the balancer has noted as evicted, `chosen` among them if there was no better one. */
-  endpointChosen(chosen: Endpoint | undefined, evicted: readonly Endpoint[]): void {
+  endpointChosen(chosen: Endpoint | undefined, evicted: readonly Endpoint[], balancer: Balancer): void {
     if (evicted.length === 0 || chosen === undefined) return;
     const now = performance.now();
     const details = {
@@ -322,7 +323,7 @@ export class RequestTrace extends PolicyEvents {
     };
     if (evicted.includes(chosen))
       this.report(HEALTH, { code: "noneHealthy", ...details, noneHealthy: chosen.whyLeftOut(now) });
-    else this.report(HEALTH, { code: "leftOut", ...details });
+    else this.report(HEALTH, { code: "leftOut", ...details, order: balancer.whyBeyond?.(chosen) });
   }
 
   /** The outcome of the call has evicted its endpoint. */

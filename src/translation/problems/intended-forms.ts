@@ -66,7 +66,17 @@ const RULES: readonly Rule[] = [
   { in: /\.policies\.timeout$/, form: (value) => (typeof value === "string" ? { requestTimeout: value } : undefined) },
   { in: /\.ipAccess\.(?:allow|deny)$/, form: networks },
   { in: /HeaderModifier\.(?:add|set)$/, form: headerMap },
-  { in: /\.satisfy$/, form: (value, policies) => (value === "any" ? alternatives(policies) : undefined) },
+  { in: /\.ipAccess$/, form: (value) => (isNetworks(value) ? { allow: [value].flat() } : undefined) },
+  {
+    in: /\.satisfy$/,
+    form: (value, policies) => {
+      if (value === "any") return alternatives(policies);
+      return Array.isArray(value) && value.every(isObject) ? { any: value } : undefined;
+    },
+  },
+  { in: /\.concurrencyLimit$/, form: requestsAtOnce },
+  { in: /\.localRateLimit$/, form: (value) => rate(isObject(value) ? value.rate : value) },
+  { in: /\.errorPages$/, form: errorPages },
 ];
 
 /** The right form of the value at a path, or of the innermost wrong value around it; undefined = no form is known. */
@@ -118,6 +128,44 @@ function endpoints(value: unknown): readonly Fields[] | undefined {
 function networks(value: unknown): readonly unknown[] | undefined {
   if (typeof value !== "string") return undefined;
   return [/^[\da-f.:]+(?:\/\d+)?$/i.test(value) ? value : { file: value }];
+}
+
+function isNetworks(value: unknown): boolean {
+  const written: readonly unknown[] = [value].flat();
+  return written.length > 0 && written.every((each) => networks(each)?.[0] === each);
+}
+
+/** Of a number alone or as `max`; with anything beside it, such as `per: ip`, for each client. */
+function requestsAtOnce(value: unknown): readonly Fields[] | undefined {
+  const written = isObject(value) ? value : { max: value };
+  if (typeof written.max !== "number") return undefined;
+  return [
+    { maxRequests: written.max, ...(Object.keys(written).length > 1 && { key: new Harmless("source.address") }) },
+  ];
+}
+
+/** Of a rate such as `10/s`, `100r/m` or `5 per hour`. */
+function rate(value: unknown): readonly Fields[] | undefined {
+  const { count, unit } = /^(?<count>\d+) ?(?:r?\/|per) ?(?<unit>[smh])[a-z]*$/.exec(String(value))?.groups ?? {};
+  if (count === undefined) return undefined;
+  return [{ maxTokens: Number(count), tokensPerFill: new Harmless(Number(count)), fillInterval: `1${unit}` }];
+}
+
+/** Of a map from statuses, or classes such as `5xx`, to texts or files. */
+function errorPages(value: unknown): readonly Fields[] | undefined {
+  if (!isObject(value) || Object.keys(value).length === 0) return undefined;
+  const pages = Object.entries(value).map(([status, page]) => {
+    if (!/^[1-5](?:\d\d|xx)$/.test(status)) return undefined;
+    const content = pageContent(page);
+    return content && { statuses: [/^\d+$/.test(status) ? Number(status) : status], ...content };
+  });
+  return pages.includes(undefined) ? undefined : pages.filter((page) => page !== undefined);
+}
+
+function pageContent(page: unknown): Fields | undefined {
+  if (isObject(page)) return typeof page.file === "string" ? { html: { file: page.file } } : undefined;
+  if (typeof page !== "string") return undefined;
+  return /^[\w./-]+\.html?$/.test(page) ? { html: { file: page } } : { text: page };
 }
 
 /** Of a text, or of the fields `type` and `value` of the Gateway API. */
@@ -200,8 +248,18 @@ function textOf(key: string, form: unknown, secret = false): string | undefined 
   return text.length <= MAX_LENGTH ? text : undefined;
 }
 
+/** A value that is no secret, although its field has a name like one. */
+class Harmless {
+  readonly value: string | number;
+
+  constructor(value: string | number) {
+    this.value = value;
+  }
+}
+
 /** A value in the flow style of YAML; what may be a secret is left out. */
 function flow(value: unknown, secret: boolean): string {
+  if (value instanceof Harmless) return scalar(value.value);
   if (Array.isArray(value)) return `[${value.map((each) => flow(each, secret)).join(", ")}]`;
   if (isObject(value)) {
     const named = hasSecretName(value);

@@ -17,7 +17,7 @@ function cycle(...numbers: number[]): () => number {
 }
 
 function choose(endpoints: readonly Endpoint[], algorithm: Algorithm): string | undefined {
-  return new BucketBalancer([endpoints], algorithm, () => 1).choose()?.key;
+  return new BucketBalancer([[endpoints]], algorithm, { now: () => 1 }).choose()?.key;
 }
 
 function succeed(endpoint: Endpoint, seconds: number): void {
@@ -67,7 +67,7 @@ test("round robin: takes turns, spread evenly where capacities differ", () => {
   const turns = (...capacities: number[]): string => {
     const endpoints = capacities.map((capacity, i) => testEndpoint("abc"[i] ?? "", capacity));
     const balancer = new BucketBalancer(
-      [endpoints],
+      [[endpoints]],
       roundRobin(() => 0),
     );
     return Array.from({ length: 7 }, () => balancer.choose()?.key).join("");
@@ -79,9 +79,9 @@ test("round robin: takes turns, spread evenly where capacities differ", () => {
 test("round robin: the others share the turns of an evicted endpoint", () => {
   const endpoints = ["a", "b", "c"].map((key) => testEndpoint(key));
   const balancer = new BucketBalancer(
-    [endpoints],
+    [[endpoints]],
     roundRobin(() => 0),
-    () => 1,
+    { now: () => 1 },
   );
   evict(endpoints[1] as Endpoint);
   const turns = Array.from({ length: 60 }, () => balancer.choose()?.key);
@@ -92,7 +92,7 @@ test("round robin: the others share the turns of an evicted endpoint", () => {
 test("rendezvous: a key stays with its endpoint; if an endpoint is removed, only its keys move", () => {
   const endpoints = ["10.0.0.1:80", "10.0.0.2:80", "10.0.0.3:80"].map((key) => testEndpoint(key));
   const keys = Array.from({ length: 3000 }, (_, i) => Buffer.from(`user-${i}`));
-  const balancer = (among: readonly Endpoint[]) => new BucketBalancer([among], rendezvous(roundRobin(() => 0)));
+  const balancer = (among: readonly Endpoint[]) => new BucketBalancer([[among]], rendezvous(roundRobin(() => 0)));
   const before = keys.map((key) => balancer(endpoints).choose(key));
   const [gone, ...left] = endpoints;
   const after = balancer(left);
@@ -104,7 +104,7 @@ test("rendezvous: keys are distributed by capacity, and a changed capacity moves
   const small = testEndpoint("10.0.0.1:80", 1);
   const share = (capacity: number): number => {
     const endpoints = [small, testEndpoint("10.0.0.2:80", capacity)];
-    const balancer = new BucketBalancer([endpoints], rendezvous(roundRobin(() => 0)));
+    const balancer = new BucketBalancer([[endpoints]], rendezvous(roundRobin(() => 0)));
     const chosen = Array.from({ length: 3000 }, (_, i) => balancer.choose(Buffer.from(`user-${i}`)));
     return chosen.filter((each) => each === small).length / 3000;
   };

@@ -43,7 +43,7 @@ function evict(endpoint: Endpoint, now: number, ms = 1000): void {
 
 for (const [name, create] of Object.entries(IMPLEMENTATIONS)) {
   const balancerOf = (buckets: readonly (readonly Endpoint[])[], now: () => number = () => 1): Balancer =>
-    new BucketBalancer(buckets, create(seeded()), now);
+    new BucketBalancer([buckets], create(seeded()), { random: seeded(7), now });
   const [a, b, c] = ["10.0.0.1:80", "10.0.0.2:80", "10.0.0.3:80"] as const;
 
   test(`${name}: without an endpoint that has capacity there is nothing to choose`, () => {

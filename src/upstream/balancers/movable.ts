@@ -29,6 +29,10 @@ export class MovableBalancer implements Balancer {
     return this.#current.hasOther(endpoint, failed);
   }
 
+  whyBeyond(chosen: Endpoint): string | undefined {
+    return this.#current.whyBeyond?.(chosen);
+  }
+
   passedOver(chosen: Endpoint | undefined): readonly PassedOver[] {
     return this.#current.passedOver?.(chosen) ?? [];
   }

@@ -1,10 +1,10 @@
 import { Endpoint } from "../endpoints/endpoint.ts";
 import type { Held } from "../endpoints/endpoints.ts";
 import type { NamedEndpoints } from "../endpoints/named-endpoints.ts";
-import type { Balancer, PassedOver } from "./balancer.ts";
+import type { Balancer, PassedOver, Tiers } from "./balancer.ts";
 
-/** Makes the balancer of these buckets. */
-export type MakeBalancer = (buckets: readonly (readonly Endpoint[])[]) => Balancer;
+/** Makes the balancer of these endpoints. */
+export type MakeBalancer = (tiers: Tiers<Endpoint>) => Balancer;
 
 /**
  * The balancer of endpoints some of which are addresses of names. The first request after a change of the addresses rebuilds it. It
@@ -13,16 +13,15 @@ export type MakeBalancer = (buckets: readonly (readonly Endpoint[])[]) => Balanc
 export class NamesBalancer implements Balancer {
   /** Every one is released by the configuration. */
   readonly held: readonly Held[];
-  readonly #buckets: readonly (readonly Held[])[];
+  readonly #tiers: Tiers<Held>;
   readonly #names: readonly NamedEndpoints[];
   readonly #versions: number[];
   readonly #make: MakeBalancer;
   #current: Balancer;
 
-  /** `buckets`: the nearest first. */
-  constructor(buckets: readonly (readonly Held[])[], make: MakeBalancer) {
-    this.held = buckets.flat();
-    this.#buckets = buckets;
+  constructor(tiers: Tiers<Held>, make: MakeBalancer) {
+    this.held = tiers.flat(2);
+    this.#tiers = tiers;
     this.#names = this.held.filter((each): each is NamedEndpoints => !(each instanceof Endpoint));
     this.#versions = this.#names.map(({ version }) => version);
     this.#make = make;
@@ -40,6 +39,10 @@ export class NamesBalancer implements Balancer {
 
   hasOther(endpoint: Endpoint, failed?: ReadonlySet<Endpoint>): boolean {
     return this.#latest().hasOther(endpoint, failed);
+  }
+
+  whyBeyond(chosen: Endpoint): string | undefined {
+    return this.#latest().whyBeyond?.(chosen);
   }
 
   passedOver(chosen: Endpoint | undefined): readonly PassedOver[] {
@@ -65,18 +68,14 @@ export class NamesBalancer implements Balancer {
     return this.#current;
   }
 
-  /** A bucket becomes several if a name in it has addresses of several ranks. */
-  #withAddresses(): Endpoint[][] {
-    return this.#buckets.flatMap((bucket) => {
-      const ranks: Endpoint[][] = [];
-      for (const each of bucket) {
-        const own = each instanceof Endpoint ? [[each]] : each.ranks;
-        for (const [rank, endpoints] of own.entries()) {
-          ranks[rank] ??= [];
-          ranks[rank]?.push(...endpoints);
-        }
-      }
-      return ranks;
+  /** A tier becomes several if a name in it has addresses of several ranks: those of higher ranks are backups. */
+  #withAddresses(): Tiers<Endpoint> {
+    return this.#tiers.flatMap((tier) => {
+      const buckets = tier.map((bucket) => bucket.map((each) => (each instanceof Endpoint ? [[each]] : each.ranks)));
+      const ranks = Math.max(1, ...buckets.flat().map(({ length }) => length));
+      return Array.from({ length: ranks }, (_, rank) =>
+        buckets.map((bucket) => bucket.flatMap((own) => own[rank] ?? [])),
+      );
     });
   }
 }

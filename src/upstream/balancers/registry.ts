@@ -1,6 +1,6 @@
 import type { LoadBalancer } from "../discovery/discovery.ts";
 import type { Endpoint } from "../endpoints/endpoint.ts";
-import { type Algorithm, type Balancer, BucketBalancer, type BucketOrder } from "./balancer.ts";
+import { type Algorithm, type Balancer, BucketBalancer, type BucketOrder, type Tiers } from "./balancer.ts";
 import { leastRequests } from "./least-requests.ts";
 import { powerOfTwoChoices } from "./power-of-two-choices.ts";
 import { rendezvous } from "./rendezvous.ts";
@@ -26,7 +26,7 @@ export function balancesByLoad({ algorithm = "PowerOfTwoChoices" }: Pick<LoadBal
 
 /** The balancer of a service or pool. `affinity`: requests with a key keep their endpoint, the others use the algorithm. */
 export function serviceBalancer(
-  buckets: readonly (readonly Endpoint[])[],
+  tiers: Tiers<Endpoint>,
   { algorithm = "PowerOfTwoChoices", slowStart: window }: Pick<LoadBalancer, "algorithm" | "slowStart"> = {},
   affinity: boolean,
   random: () => number,
@@ -34,5 +34,5 @@ export function serviceBalancer(
 ): Balancer {
   const algorithmic = ALGORITHMS[algorithm](random);
   const plain = window === undefined ? algorithmic : slowStart(algorithmic, window, random);
-  return new BucketBalancer(buckets, affinity ? rendezvous(plain) : plain, undefined, order);
+  return new BucketBalancer(tiers, affinity ? rendezvous(plain) : plain, { random, order });
 }

@@ -20,7 +20,7 @@ function shares(endpoints: readonly Endpoint[], now: number): Record<string, num
     random,
     () => now,
   );
-  const balancer = new BucketBalancer([endpoints], pick, () => now);
+  const balancer = new BucketBalancer([[endpoints]], pick, { now: () => now });
   const counts: Record<string, number> = {};
   for (let i = 0; i < 200; i++) {
     const key = balancer.choose()?.key ?? "none";
@@ -64,7 +64,7 @@ test("an endpoint begins again when its eviction ends, and when its health check
 test("the clock is the one of endpoints", () => {
   const [old, fresh] = [Object.assign(testEndpoint("old"), { startedAt: -1e9 }), testEndpoint("new")];
   const balancer = new BucketBalancer(
-    [[fresh, old]],
+    [[[fresh, old]]],
     slowStart(
       leastRequests(() => 0),
       3_600_000,

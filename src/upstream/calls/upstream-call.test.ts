@@ -182,7 +182,7 @@ test("another worker takes the last place after the choice: the call goes to the
   const theirs = new SharedLoads(memory, 1).claim(first.endpoint.key);
   const caller = new Caller([first.endpoint]);
   caller.balancer = new BucketBalancer(
-    [[first.endpoint, second.endpoint]],
+    [[[first.endpoint, second.endpoint]]],
     ({ endpoints: [picked] }) => picked as Endpoint,
   );
   const { chooseEndpoint } = caller;
@@ -235,7 +235,7 @@ test("a connection that cannot be opened is a failure of the endpoint, and nothi
 /** Chooses the first endpoint that has not failed. */
 function inOrder(...endpoints: readonly Endpoint[]): Balancer {
   return new BucketBalancer(
-    endpoints.map((endpoint) => [endpoint]),
+    endpoints.map((endpoint) => [[endpoint]]),
     ({ endpoints: [first] }) => first as Endpoint,
   );
 }

@@ -4,6 +4,7 @@ import { ms } from "../../base/durations.ts";
 import { Sweeper } from "../../base/sweeper.ts";
 import { ANYWHERE } from "../../net/testing/egress.ts";
 import { type LoadBalancer, type Service, ServiceIndex, type Workload } from "../discovery/discovery.ts";
+import type { Locality } from "../discovery/locality.ts";
 import { Endpoints } from "../endpoints/endpoints.ts";
 import { SharedLoads } from "../loads/shared-loads.ts";
 import { Pools } from "../pools/pools.ts";
@@ -27,6 +28,7 @@ function destinations(
   random = () => 0,
   loads?: SharedLoads,
   addresses: Readonly<Record<string, readonly NamedAddress[]>> = {},
+  locality: Locality = {},
 ) {
   const sweeper = new Sweeper();
   const settings = { connectTimeout: ms(10_000), idleTimeout: 90_000, maxIdle: undefined, keepAliveDelay: 0 };
@@ -42,7 +44,7 @@ function destinations(
       }),
     },
   );
-  const all = new Destinations(endpoints, new ServiceIndex(services, workloads), {}, random);
+  const all = new Destinations(endpoints, new ServiceIndex(services, workloads), locality, random);
   return {
     all,
     endpoints,
@@ -178,6 +180,34 @@ test("the addresses of names: endpoints in place of the name, in the order of th
       ["a.test:443"],
     );
   }
+});
+
+test("addresses that wait for others of their name are backups, also where farther endpoints are left", () => {
+  const loadBalancer = { routingPreferences: ["region"], mode: "Failover", healthPolicy: "OnlyHealthy" } as const;
+  const found = [
+    { at: ["10.0.1.1"], rank: 0, share: 1 },
+    { at: ["10.0.1.2"], rank: 1, share: 1 },
+  ];
+  const endpoint = (host: string, region: string): Workload =>
+    workload(host, { workloadIps: [], address: { host, port: 80 }, locality: { region } });
+  const workloads = [endpoint("10.0.9.1", "us"), endpoint("a.test", "eu")];
+  using made = destinations(
+    [{ ...SERVICE, loadBalancer }],
+    workloads,
+    () => 0.9,
+    undefined,
+    { "a.test": found },
+    { region: "eu" },
+  );
+  const { balancer } = made.all.find(AT_80, {});
+  balancer?.choose();
+  const chosen: (string | undefined)[] = [];
+  for (let i = 0; i < 3; i++) {
+    const next = balancer?.choose();
+    chosen.push(next?.pool.name);
+    next?.evict({ key: next.key, ms: 60_000, timesEjected: 1, restoreHealth: undefined }, performance.now());
+  }
+  assert.deepEqual(chosen, ["10.0.1.1:80", "10.0.9.1:80", "10.0.1.2:80"]);
 });
 
 test("a tunnel that a route asks for is for those endpoints of a pool that a proxy can reach", () => {

@@ -1,11 +1,11 @@
 import { isDeepStrictEqual } from "node:util";
 import type { BackendTls } from "../../tls/tls-settings.ts";
-import { type Balancer, type BucketOrder, SingleEndpoint } from "../balancers/balancer.ts";
+import { type Balancer, type BucketOrder, SingleEndpoint, type Tiers } from "../balancers/balancer.ts";
 import { MovableBalancer } from "../balancers/movable.ts";
 import { type MakeBalancer, NamesBalancer } from "../balancers/names.ts";
 import { balancesByLoad, serviceBalancer } from "../balancers/registry.ts";
 import type { LoadBalancer, Service, ServiceIndex, Workload } from "../discovery/discovery.ts";
-import { type Locality, localityBuckets, whyBehind } from "../discovery/locality.ts";
+import { type Locality, localityTiers, whyBehind } from "../discovery/locality.ts";
 import { Endpoint } from "../endpoints/endpoint.ts";
 import { type Endpoints, endpointKey, type Held, isOwner, namedKey } from "../endpoints/endpoints.ts";
 import type { HealthCheck } from "../endpoints/health-check.ts";
@@ -189,9 +189,9 @@ export class Destinations {
     let destination = this.#singles.get(names);
     if (destination === undefined) {
       const make = this.#maker(undefined, true, BY_RANK);
-      const balancer = new NamesBalancer([[names]], (buckets) => {
-        const [first, ...others] = buckets.flat();
-        return first !== undefined && others.length === 0 ? new SingleEndpoint(first) : make(buckets);
+      const balancer = new NamesBalancer([[[names]]], (tiers) => {
+        const [first, ...others] = tiers.flat(2);
+        return first !== undefined && others.length === 0 ? new SingleEndpoint(first) : make(tiers);
       });
       destination = { target, balancer, key: "" };
       this.#singles.set(names, destination);
@@ -221,27 +221,24 @@ export class Destinations {
 
   #balancer({ target, settings, affinity, check }: Omit<ServiceDestination, "balancer" | "key">): Balancer {
     const { service, workloads } = this.#services.find(target.key) ?? { service: undefined, workloads: [] };
-    const near = localityBuckets(service ?? {}, workloads, this.#locality);
+    const near = localityTiers(service ?? {}, workloads, this.#locality);
     const version = settings.version ?? versionOf(service?.appProtocols?.[portOf(target)]);
     const how = version === undefined ? settings : { ...settings, version };
-    const buckets = near.map((bucket) =>
-      bucket.flatMap((workload) =>
-        addressesOf(workload, target, service).map((address) => this.#holdAddress(address, workload, how, check)),
-      ),
-    );
+    const hold = (workload: Workload): Held[] =>
+      addressesOf(workload, target, service).map((address) => this.#holdAddress(address, workload, how, check));
+    const tiers = near.map((tier) => tier.map((bucket) => bucket.flatMap(hold)));
     const order = orderOf(service ?? {}, workloads, near, this.#locality);
     const make = this.#maker(service?.loadBalancer, affinity, order);
-    const fixed = buckets.map((bucket) => bucket.filter((each) => each instanceof Endpoint));
-    return fixed.flat().length === buckets.flat().length ? make(fixed) : new NamesBalancer(buckets, make);
+    return isFixed(tiers) ? make(tiers) : new NamesBalancer(tiers, make);
   }
 
   /** Makes balancers, also after this configuration is complete: it must not keep the rest of it. */
   #maker(loadBalancer: LoadBalancer | undefined, affinity: boolean, order?: BucketOrder): MakeBalancer {
     const all = this.#endpoints;
     const random = this.#random;
-    return (buckets) => {
-      if (balancesByLoad(loadBalancer)) all.shareLoads(buckets.flat());
-      return serviceBalancer(buckets, loadBalancer, affinity, random, order);
+    return (tiers) => {
+      if (balancesByLoad(loadBalancer)) all.shareLoads(tiers.flat(2));
+      return serviceBalancer(tiers, loadBalancer, affinity, random, order);
     };
   }
 
@@ -275,14 +272,19 @@ export class Destinations {
   }
 }
 
+/** Whether there are no names, whose addresses may change. */
+function isFixed(tiers: Tiers<Held>): tiers is Tiers<Endpoint> {
+  return tiers.flat(2).every((each) => each instanceof Endpoint);
+}
+
 /** `near`: the workloads that may get requests, in their order. */
 function orderOf(
   service: Pick<Service, "loadBalancer">,
   workloads: readonly Workload[],
-  near: readonly (readonly Workload[])[],
+  near: Tiers<Workload>,
   own: Locality,
 ): BucketOrder {
-  if (near[0]?.length === workloads.length) return BY_RANK;
+  if (near[0]?.[0]?.length === workloads.length) return BY_RANK;
   const owner = ({ key }: Endpoint): Workload | undefined => workloads.find(({ uid }) => isOwner(key, uid));
   return {
     whyBehind(endpoint) {
@@ -292,7 +294,7 @@ function orderOf(
       return workload === undefined ? "" : whyBehind(service, workload, own);
     },
     excluded() {
-      const used = new Set(near.flat());
+      const used = new Set(near.flat(2));
       const others = workloads.filter((workload) => !used.has(workload));
       return others.map((workload) => ({ name: workload.name, why: whyBehind(service, workload, own) }));
     },

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { LoadBalancer, Workload } from "./discovery.ts";
-import { localityBuckets, ownLocality, whyBehind, withLocalityOfNode } from "./locality.ts";
+import { localityTiers, ownLocality, whyBehind, withLocalityOfNode } from "./locality.ts";
 
 const OWN = ownLocality({ LOCALITY: "eu/eu-1/a", NODE_NAME: "n1", NETWORK: "net1", CLUSTER_ID: "c1" });
 
@@ -21,7 +21,9 @@ const WORKLOADS = [
 function names(loadBalancer: Partial<LoadBalancer> | undefined, workloads = WORKLOADS, own = OWN): string[][] {
   const full = { routingPreferences: ["region", "zone"], mode: "Failover", healthPolicy: "OnlyHealthy" } as const;
   const service = loadBalancer === undefined ? {} : { loadBalancer: { ...full, ...loadBalancer } };
-  return localityBuckets(service, workloads, own).map((bucket) => bucket.map(({ name }) => name));
+  return localityTiers(service, workloads, own)
+    .flat()
+    .map((bucket) => bucket.map(({ name }) => name));
 }
 
 test("Failover: nearest first, then those that share less with this gateway", () => {

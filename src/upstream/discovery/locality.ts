@@ -48,22 +48,21 @@ function known(locality: Locality): Locality {
 }
 
 /**
- * The workloads of a service that may get requests, in buckets of which the first with active endpoints is used
- * (docs/configuration.md#serviceloadbalancer). `Failover`: workloads that match `own` in more preferences, counted up to the
- * first difference, come first. `Strict`: only those that match in all. `Standard` and `Passthrough`: all in one bucket. Backups
- * follow in buckets of their own.
+ * The workloads of a service that may get requests, in tiers of buckets (docs/configuration.md#serviceloadbalancer). `Failover`: workloads
+ * that match `own` in more preferences, counted up to the first difference, come first. `Strict`: only those that match in all.
+ * `Standard` and `Passthrough`: all in one bucket. Backups are a tier of their own.
  */
-export function localityBuckets(
+export function localityTiers(
   { loadBalancer }: Pick<Service, "loadBalancer">,
   workloads: readonly Workload[],
   own: Locality,
-): readonly (readonly Workload[])[] {
+): readonly (readonly (readonly Workload[])[])[] {
   const usable =
     loadBalancer?.healthPolicy === "AllowAll" ? workloads : workloads.filter(({ status }) => status === "healthy");
   const backups = usable.filter(({ backup }) => backup === true);
-  if (backups.length === 0) return byLocality(loadBalancer, usable, own);
+  if (backups.length === 0) return [byLocality(loadBalancer, usable, own)];
   const others = usable.filter(({ backup }) => backup !== true);
-  return [...byLocality(loadBalancer, others, own), ...byLocality(loadBalancer, backups, own)];
+  return [byLocality(loadBalancer, others, own), byLocality(loadBalancer, backups, own)];
 }
 
 function byLocality(

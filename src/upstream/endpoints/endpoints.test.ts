@@ -221,7 +221,7 @@ test("a choice by load counts the calls of other threads", () => {
   same[0]?.begin();
   for (const algorithm of ["LeastRequests", "PowerOfTwoChoices"] as const) {
     const draws = [0, 0.9];
-    const balancer = serviceBalancer([pair], { algorithm }, false, () => draws.shift() ?? 0);
+    const balancer = serviceBalancer([[pair]], { algorithm }, false, () => draws.shift() ?? 0);
     assert.equal(balancer.choose(), pair[1], algorithm);
   }
 });

@@ -8,6 +8,7 @@ import { ANYWHERE } from "../../net/testing/egress.ts";
 import type { UpstreamConnection } from "../connections/connection.ts";
 import type { UpstreamEvents } from "../connections/upstream.ts";
 import type { Wait } from "../connections/wait-queue.ts";
+import { SharedLoads } from "../loads/shared-loads.ts";
 import { Resolver } from "../resolve/resolver.ts";
 import type { PoolLimits } from "../settings/pool-target.ts";
 import { Pool, type PoolSettings } from "./pool.ts";
@@ -188,6 +189,35 @@ test("bytes without HTTP get a new connection: one that has served is closed for
   assert.notEqual(third, second);
   assert.equal(await (await upstream.connection(1)).closed(), "end");
   third.destroy();
+});
+
+test("pools of several threads, and requests for HTTP/1.1 and HTTP/2, share the limit of waiting requests", async () => {
+  await using upstream = await RawUpstream.listen();
+  const memory = SharedLoads.memoryFor(2);
+  const pools = [0, 1].map((index) => {
+    const pool = poolOf(upstream.port, {}, { maxConnections: 2, maxPendingRequests: 1 });
+    pool.shareLimits(new SharedLoads(memory, index));
+    return pool;
+  });
+  const [one, other] = pools as [Pool, Pool];
+  const connections = await Promise.all(pools.map((pool) => new Waiter(pool).connection()));
+  const waiting = new Waiter(one);
+  const full = "TG_POOL_FULL no connection is free and 1 requests wait";
+  assert.equal(await new Waiter(other).outcome, full);
+  for (const pool of pools) {
+    const { promise, resolve } = Promise.withResolvers<string>();
+    pool.acquireSession({
+      onConnection: () => resolve("a connection"),
+      onSession: () => resolve("a session"),
+      onConnectFailure: (code, message) => resolve(`${code} ${message}`),
+    });
+    assert.equal(await promise, full);
+  }
+  waiting.wait.cancel();
+  const next = new Waiter(other);
+  connections[1]?.destroy();
+  connections.push(await next.connection());
+  for (const connection of connections) connection.destroy();
 });
 
 test("a cancelled request gets no event, and its place is free again", async () => {

@@ -15,19 +15,16 @@ import {
 } from "../../ir/packed-ir.ts";
 import { compareRoutes } from "../../ir/precedence.ts";
 import { ADDRESS_TYPE, RESOURCE_TYPE } from "../resources.ts";
+import { FormerResources, type Overrides, type Received as ReceivedResource } from "./former-resources.ts";
 import { type DeltaResponse, type NamedResource, readPart } from "./messages.ts";
 
 /** Listeners come and go. */
 const MAX_TEXTS = 10_000;
 const INTERNAL = '"type":"internal"';
 
-/** A resource as it was received. */
-interface Received extends PackedText {
+interface Received extends PackedText, ReceivedResource {
   readonly internal: boolean;
-  readonly name: string;
   readonly version: string;
-  readonly kind: string;
-  readonly owner: string;
   /** Of all kinds but routes. */
   value?: unknown;
 }
@@ -45,6 +42,11 @@ export class Assembly {
     [RESOURCE_TYPE]: new Map(),
     [ADDRESS_TYPE]: new Map(),
   };
+  readonly #former = new FormerResources<Received>({
+    get: (name) => this.#types[RESOURCE_TYPE].get(name) ?? this.#types[ADDRESS_TYPE].get(name),
+    ofKind: (kind) => [...this.#types[RESOURCE_TYPE].values()].filter((resource) => resource.kind === kind),
+    parse: parsed,
+  });
   readonly #owners = new Map<string, Owner>();
   readonly #addressPackers = { service: new TextPacker(), workload: new TextPacker() };
   /** Kinds and owners. */
@@ -80,12 +82,14 @@ export class Assembly {
       for (const name of removed) {
         const before = known.get(name);
         if (before === undefined) continue;
+        this.#former.note(name, before);
         known.delete(name);
         this.#forget(before);
         changed = true;
       }
       for (const resource of received) {
         const before = known.get(resource.name);
+        this.#former.note(resource.name, before);
         if (before !== undefined) this.#forget(before);
         this.#add(type, resource);
         changed = true;
@@ -94,13 +98,24 @@ export class Assembly {
     return changed;
   }
 
-  /** `customFunctions` are those of the proxy's own file. Throws an Error that names an invalid resource. */
-  pack(customFunctions: string | undefined): PackedIr {
-    const listeners = Map.groupBy(
-      this.#parsedOf<Omit<Listener, "routes" | "tcpRoutes">>("listener"),
-      ({ owner }) => owner,
-    );
-    const tcpRoutes = Map.groupBy(this.#parsedOf<TcpRoute>("tcpRoute"), ({ owner }) => owner);
+  /** What was packed last has been applied. */
+  accept(): void {
+    this.#former.accept();
+  }
+
+  /**
+   * `customFunctions` are those of the proxy's own file. `heldBack`: keys of Gateways that keep what was applied last. Throws an Error that names an
+   * invalid resource.
+   */
+  pack(customFunctions: string | undefined, heldBack: ReadonlySet<string> = new Set()): PackedIr {
+    const overrides = this.#former.take(heldBack);
+    const parsedOf = <Value>(kind: string): { readonly owner: string; readonly value: Value }[] =>
+      this.#allOf(RESOURCE_TYPE, overrides, kind).map((resource) => ({
+        owner: resource.owner,
+        value: parsed(resource) as Value,
+      }));
+    const listeners = Map.groupBy(parsedOf<Omit<Listener, "routes" | "tcpRoutes">>("listener"), ({ owner }) => owner);
+    const tcpRoutes = Map.groupBy(parsedOf<TcpRoute>("tcpRoute"), ({ owner }) => owner);
     const listenersOf = (bind: string): Listener[] =>
       (listeners.get(bind) ?? [])
         .map(({ value }) => ({
@@ -109,12 +124,12 @@ export class Assembly {
           tcpRoutes: (tcpRoutes.get(value.key) ?? []).map(({ value: route }) => route).sort(compareRoutes),
         }))
         .sort(byKey);
-    const binds = this.#parsedOf<Omit<Bind, "listeners">>("bind").map(({ value }) => ({
-      ...value,
-      listeners: listenersOf(value.key),
-    }));
+    // Only what is held back has a port without listeners.
+    const binds = parsedOf<Omit<Bind, "listeners">>("bind")
+      .map(({ value }) => ({ ...value, listeners: listenersOf(value.key) }))
+      .filter(({ listeners }) => listeners.length > 0 || heldBack.size === 0);
     const values = <Value extends { readonly key: string }>(kind: string): Value[] =>
-      this.#parsedOf<Value>(kind)
+      parsedOf<Value>(kind)
         .map(({ value }) => value)
         .sort(byKey);
     const frame: Ir = {
@@ -126,9 +141,8 @@ export class Assembly {
       targeted: values<TargetedPolicy>("policy"),
       ...(customFunctions !== undefined && { customFunctions }),
     };
-    this.#addresses ??= { services: this.#packedAddresses("service"), workloads: this.#packedAddresses("workload") };
-    const routes = frame.binds.flatMap((bind) => bind.listeners.map(({ key }) => this.#packed(key)));
-    return { frame, routes, addresses: this.#addresses, internal: this.#usesInternal() };
+    const routes = frame.binds.flatMap((bind) => bind.listeners.map(({ key }) => this.#packed(key, overrides)));
+    return { frame, routes, addresses: this.#packedAddresses(overrides), internal: this.#usesInternal() };
   }
 
   /** Whether a route may have an `internal` backend. */
@@ -138,22 +152,27 @@ export class Assembly {
     return false;
   }
 
-  #packed(listener: string): PackedRoutes {
+  #packed(listener: string, overrides: Overrides<Received>): PackedRoutes {
     const owner = this.#ownerOf(listener);
+    const routes = overridden(owner.routes, overrides, ({ kind, owner }) => kind === "route" && owner === listener);
+    if (routes !== undefined) return { owner: listener, ...owner.packer.pack(routes.sort(byName)) };
     owner.packed ??= { owner: listener, ...owner.packer.pack([...owner.routes.values()].sort(byName)) };
     return owner.packed;
   }
 
-  #parsedOf<Value>(kind: string): { readonly owner: string; readonly value: Value }[] {
-    const found = [];
-    for (const resource of this.#types[RESOURCE_TYPE].values())
-      if (resource.kind === kind) found.push({ owner: resource.owner, value: parsed(resource) as Value });
-    return found;
+  #packedAddresses(overrides: Overrides<Received>): PackedAddresses {
+    const pack = (kind: "service" | "workload"): PackedTexts =>
+      this.#addressPackers[kind].pack(this.#allOf(ADDRESS_TYPE, overrides, kind).sort(byName));
+    const packed = overrides.size > 0 ? undefined : this.#addresses;
+    const addresses = packed ?? { services: pack("service"), workloads: pack("workload") };
+    if (overrides.size === 0) this.#addresses = addresses;
+    return addresses;
   }
 
-  #packedAddresses(kind: "service" | "workload"): PackedTexts {
-    const found = [...this.#types[ADDRESS_TYPE].values()].filter((address) => address.kind === kind);
-    return this.#addressPackers[kind].pack(found.sort(byName));
+  /** All of a kind, with these in place of the newest. */
+  #allOf(type: typeof RESOURCE_TYPE | typeof ADDRESS_TYPE, overrides: Overrides<Received>, kind: string): Received[] {
+    const isWanted = (resource: Received): boolean => resource.kind === kind;
+    return overridden(this.#types[type], overrides, isWanted) ?? [...this.#types[type].values()].filter(isWanted);
   }
 
   #receive(resource: NamedResource, isAddress: boolean): Received {
@@ -207,6 +226,20 @@ function parsed(resource: Received): unknown {
   } catch (error) {
     throw new Error(`resource ${resource.name} is not JSON`, { cause: error });
   }
+}
+
+/** Those that are wanted, with the overrides in place of the newest; undefined: nothing is overridden. */
+function overridden(
+  newest: ReadonlyMap<string, Received>,
+  overrides: Overrides<Received>,
+  isWanted: (resource: Received) => boolean,
+): Received[] | undefined {
+  if (overrides.size === 0) return undefined;
+  const others = [...newest.values()].filter((resource) => !overrides.has(resource.name) && isWanted(resource));
+  return [
+    ...others,
+    ...[...overrides.values()].filter((resource): resource is Received => resource !== undefined && isWanted(resource)),
+  ];
 }
 
 function byName(a: Received, b: Received): number {

@@ -5,7 +5,7 @@
 import { messageOf } from "../../base/errors.ts";
 import type { Logger } from "../../base/log.ts";
 import type { PackedIr } from "../../ir/packed-ir.ts";
-import { ADDRESS_TYPE, RESOURCE_TYPE, WANTED } from "../resources.ts";
+import { ADDRESS_TYPE, type HeldBack, RESOURCE_TYPE, WANTED } from "../resources.ts";
 import { Assembly } from "./assembly.ts";
 import { Connection, type ConnectionOptions } from "./connection.ts";
 import { type DeltaResponse, type ProxyNode, readResponse, writeRequest } from "./messages.ts";
@@ -24,6 +24,9 @@ interface XdsClientOptions extends ConnectionOptions {
   /** Uniform in [0, 1). */
   readonly random?: () => number;
 }
+
+/** Acknowledges responses, or rejects them. */
+export type Answer = (error?: string, heldBack?: readonly HeldBack[]) => void;
 
 /** Responses to be acknowledged or rejected, with their connection. */
 interface Unanswered {
@@ -67,22 +70,27 @@ export class XdsClient {
     return this.#problem;
   }
 
-  /** The newest complete state. Throws an Error for invalid resources. */
-  pack(customFunctions: string | undefined): PackedIr {
-    return this.#assembly.pack(customFunctions);
+  /** The newest complete state, in which some Gateways keep what was accepted last. Throws an Error for invalid resources. */
+  pack(customFunctions: string | undefined, heldBack?: ReadonlySet<string>): PackedIr {
+    return this.#assembly.pack(customFunctions, heldBack);
+  }
+
+  /** What was packed last is in effect. */
+  accept(): void {
+    this.#assembly.accept();
   }
 
   /**
    * Takes the responses that make up the newest state. The returned function acknowledges them, or rejects them with `error`; it
-   * may be called again, e.g. after a repeat that succeeds.
+   * may be called again, e.g. after a repeat that succeeds. `heldBack`: the only Gateways for which they were not applied.
    */
-  takeResponses(): (error?: string) => void {
+  takeResponses(): Answer {
     const responses = this.#unanswered;
     this.#unanswered = [];
-    return (error) => {
+    return (error, heldBack) => {
       // Sends nothing on a connection that has ended.
       for (const { connection, typeUrl, nonce } of responses)
-        connection.send(writeRequest({ typeUrl, nonce, ...(error !== undefined && { error }) }));
+        connection.send(writeRequest({ typeUrl, nonce, ...(error !== undefined && { error, heldBack }) }));
     };
   }
 

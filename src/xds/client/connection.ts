@@ -1,5 +1,6 @@
 import { readFileSync } from "node:fs";
 import { type ErrorCode, messageOf } from "../../base/errors.ts";
+import { fileProblem } from "../../base/file-problem.ts";
 import type { ResponseHead } from "../../http/h1/parse-head.ts";
 import { requestStart } from "../../http/h2/fields.ts";
 import { getHeader, type HeaderList } from "../../http/message/message.ts";
@@ -64,8 +65,8 @@ export class Connection implements ConnectWaiter<UpstreamSession>, SessionOwner,
   /** Connects. Throws an Error if a file cannot be read. */
   constructor({ address, rootCa, token, egress }: ConnectionOptions, events: ConnectionEvents) {
     this.#events = events;
-    this.#target = targetOf(new URL(address), rootCa === undefined ? undefined : readFileSync(rootCa, "utf8"));
-    const authorization = token === undefined ? [] : ["authorization", `Bearer ${readFileSync(token, "utf8").trim()}`];
+    this.#target = targetOf(new URL(address), rootCa === undefined ? undefined : textOf(rootCa));
+    const authorization = token === undefined ? [] : ["authorization", `Bearer ${textOf(token).trim()}`];
     this.#headers = ["content-type", "application/grpc", "user-agent", "tracegate", ...authorization];
     this.#reader = new MessageReader((message) => {
       if (!this.#ended) this.#events.onMessage(message);
@@ -198,4 +199,12 @@ function targetOf({ protocol, hostname, port }: URL, root: string | undefined): 
     version: "HTTP/2.0",
     tls: { root, insecure: false, insecureHost: false },
   };
+}
+
+function textOf(file: string): string {
+  try {
+    return readFileSync(file, "utf8");
+  } catch (cause) {
+    throw new Error(`cannot read ${file}: ${fileProblem(cause)}`, { cause });
+  }
 }

@@ -2,7 +2,9 @@
  * The messages of the stream as a proxy reads and writes them, field by field (proto/envoy/service/discovery/v3 and
  * proto/tracegate/dev/config/v1). Generated ones take 13 MB of resident memory in the main thread of every proxy, these 1 MB.
  */
+
 import { BinaryReader, BinaryWriter, WireType } from "@bufbuild/protobuf/wire";
+import { HELD_BACK_TYPE, type HeldBack } from "../resources.ts";
 
 /** A DeltaDiscoveryRequest. */
 interface DeltaRequest {
@@ -16,6 +18,8 @@ interface DeltaRequest {
   readonly nonce?: string;
   /** Why that response was rejected; absent: it was not. */
   readonly error?: string;
+  /** The Gateways for which it was rejected; for the others it was applied. */
+  readonly heldBack?: readonly HeldBack[] | undefined;
 }
 
 export interface ProxyNode {
@@ -52,7 +56,8 @@ interface RawResource {
 /** INTERNAL; the message says more. */
 const REJECTED = 13;
 
-export function writeRequest({ typeUrl, node, subscribe, initialVersions, nonce, error }: DeltaRequest): Uint8Array {
+export function writeRequest(request: DeltaRequest): Uint8Array {
+  const { typeUrl, node, subscribe, initialVersions, nonce, error, heldBack = [] } = request;
   const writer = new BinaryWriter();
   if (node !== undefined) {
     writer.tag(1, WireType.LengthDelimited).fork();
@@ -82,6 +87,15 @@ export function writeRequest({ typeUrl, node, subscribe, initialVersions, nonce,
     writer.tag(7, WireType.LengthDelimited).fork();
     writer.tag(1, WireType.Varint).int32(REJECTED);
     string(writer, 2, error);
+    for (const { gateway, reason } of heldBack) {
+      // google.protobuf.Any: type_url = 1, value = 2.
+      writer.tag(3, WireType.LengthDelimited).fork();
+      string(writer, 1, HELD_BACK_TYPE);
+      writer.tag(2, WireType.LengthDelimited).fork();
+      string(writer, 1, gateway);
+      string(writer, 2, reason);
+      writer.join().join();
+    }
     writer.join();
   }
   return writer.finish();

@@ -1,3 +1,4 @@
+import type { HeldBack } from "../resources.ts";
 import type { TypeUrl } from "./encoded-state.ts";
 
 /** What the controller knows of one connected proxy. */
@@ -29,4 +30,6 @@ export interface Rejection {
   /** The version that was rejected. */
   readonly version: string;
   readonly message: string;
+  /** The Gateways for which it was rejected, while the others run it; empty: none of it is applied. */
+  readonly heldBack: readonly HeldBack[];
 }

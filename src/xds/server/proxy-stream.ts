@@ -1,5 +1,8 @@
+import { fromBinary } from "@bufbuild/protobuf";
 import type { DeltaDiscoveryRequest } from "../../gen/envoy/service/discovery/v3/discovery_pb.ts";
-import { ADDRESS_TYPE, RESOURCE_TYPE, WANTED } from "../resources.ts";
+import type { Status } from "../../gen/google/rpc/status_pb.ts";
+import { HeldBackSchema } from "../../gen/tracegate/dev/config/v1/config_pb.ts";
+import { ADDRESS_TYPE, HELD_BACK_TYPE, type HeldBack, RESOURCE_TYPE, WANTED } from "../resources.ts";
 import { differenceTo, type EncodedState, TYPES, type TypeUrl } from "./encoded-state.ts";
 import type { XdsMetrics } from "./metrics.ts";
 import type { ProxyStatus, Rejection } from "./proxies.ts";
@@ -55,6 +58,8 @@ export class ProxyStream {
   #acknowledged = "";
   /** Keys of the Gateways in it. */
   #running: readonly string[] | undefined;
+  /** Those that are not held back. */
+  #serving: readonly string[] | undefined;
   readonly #acknowledgedTypes = { [RESOURCE_TYPE]: "", [ADDRESS_TYPE]: "" };
   #rejection: Rejection | null = null;
   /** How many different reasons there were for rejecting the last batch. */
@@ -75,9 +80,12 @@ export class ProxyStream {
     this.#onWanted = onWanted;
   }
 
-  /** Keys of the Gateways in the state that the proxy runs; undefined: it has not acknowledged any since it connected. */
+  /**
+   * Keys of the Gateways whose part of the acknowledged state the proxy runs; undefined: it has not acknowledged any since it connected. The
+   * same array until they change.
+   */
   get gateways(): readonly string[] | undefined {
-    return this.#running;
+    return this.#serving;
   }
 
   get pod(): string {
@@ -92,7 +100,8 @@ export class ProxyStream {
       acknowledged: this.#acknowledged,
       acknowledgedTypes: { ...this.#acknowledgedTypes },
       rejection: this.#rejection,
-      synchronized: this.#newest !== undefined && this.#acknowledged === this.#newest.version,
+      synchronized:
+        this.#newest !== undefined && this.#acknowledged === this.#newest.version && this.#rejection === null,
     };
   }
 
@@ -102,7 +111,7 @@ export class ProxyStream {
     this.#newest = state;
     // A Gateway that adds no resources does not change the version.
     const others = this.#acknowledged === state.version && this.#running !== state.gateways;
-    if (others) this.#running = state.gateways;
+    if (others) this.#runs(state.gateways, this.#rejection?.heldBack);
     this.#begin();
     if (others) this.#onChange();
   }
@@ -183,22 +192,41 @@ export class ProxyStream {
       this.#reasons = 0;
       this.#metrics.pushDurations.observe((performance.now() - batch.since) / 1000);
     }
-    if (errorDetail === undefined) {
+    const heldBack = errorDetail === undefined ? [] : heldBackIn(errorDetail, gateways);
+    if (errorDetail === undefined || heldBack.length > 0) {
       this.#acknowledged = version;
-      this.#running = this.#newest?.version === version ? this.#newest.gateways : gateways;
-      this.#rejection = null;
+      this.#runs(this.#newest?.version === version ? this.#newest.gateways : gateways, heldBack);
       for (const each of TYPES) this.#acknowledgedTypes[each] = version;
-    } else {
+    }
+    if (errorDetail === undefined) this.#rejection = null;
+    else {
       this.#metrics.rejects++;
       const message = shortened(errorDetail.message);
       // A repeat that fails as before is nothing new.
       if (this.#rejection?.version === version && this.#rejection.message === message && batch === undefined) return;
       if (++this.#reasons > MAX_REASONS) return;
-      this.#rejection = { at: new Date().toISOString(), version, message };
+      this.#rejection = { at: new Date().toISOString(), version, message, heldBack };
     }
     this.#onChange();
     this.#begin();
   }
+
+  #runs(gateways: readonly string[], heldBack: readonly HeldBack[] = []): void {
+    this.#running = gateways;
+    this.#serving =
+      heldBack.length === 0 ? gateways : gateways.filter((key) => heldBack.every(({ gateway }) => gateway !== key));
+  }
+}
+
+/** Which of the Gateways of a state the proxy rejected it for. */
+function heldBackIn({ details }: Status, gateways: readonly string[]): readonly HeldBack[] {
+  const found = new Map<string, HeldBack>();
+  for (const { typeUrl, value } of details) {
+    if (typeUrl !== HELD_BACK_TYPE) continue;
+    const { gateway, reason } = fromBinary(HeldBackSchema, value);
+    if (gateways.includes(gateway)) found.set(gateway, { gateway, reason: shortened(reason) });
+  }
+  return [...found.values()];
 }
 
 function shortened(text: string): string {

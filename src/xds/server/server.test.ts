@@ -219,6 +219,29 @@ suite("the stream server", () => {
     assert.equal(seen.at(-1), "left");
   });
 
+  test("a state that a proxy rejects for some of its Gateways is acknowledged for the others", async () => {
+    const seen: (readonly string[] | undefined)[] = [];
+    await using test = await TestXdsServer.start({
+      onProxy: (_proxy, _connected, gateways) => {
+        if (seen.at(-1) !== gateways) seen.push(gateways);
+      },
+    });
+    using proxy = new XdsPeer({ address: test.address });
+    test.server.publish(GATEWAY, shaped({}), ["a/web", "b/web"]);
+    const batch = await proxy.batch();
+    const heldBack = ["b/web", "c/unknown"].map((gateway) => ({ gateway, reason: "no such cipher" }));
+    proxy.answer(batch, "not all of it", heldBack);
+    await until(() => test.server.proxies[0]?.rejection !== null, "the rejection");
+    const [status] = test.server.proxies;
+    assert.deepEqual(status?.rejection?.heldBack, heldBack.slice(0, 1));
+    assert.equal(status?.acknowledged, status?.sent);
+    assert.equal(status?.synchronized, false);
+    assert.deepEqual(seen.at(-1), ["a/web"]);
+    proxy.answer(batch);
+    await until(() => test.server.proxies[0]?.synchronized === true, "the repeat");
+    assert.deepEqual(seen.at(-1), ["a/web", "b/web"]);
+  });
+
   test("a rejected state is not sent again: the proxy has received it", async () => {
     await using test = await TestXdsServer.start();
     using peer = new XdsPeer({ address: test.address });

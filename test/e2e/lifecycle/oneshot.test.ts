@@ -161,6 +161,6 @@ suite("tracegate oneshot", { concurrency: 2 }, () => {
     assert.match(missing.err, /no-such-program: no such program/);
     assert.equal(await isOpen(await portIn(log, { message: "serving" })), false);
     assert.deepEqual([unwritable.code, unwritable.out], [1, ""]);
-    assert.match(unwritable.err, /tracegate: --output \S+: ENOENT/);
+    assert.match(unwritable.err, /tracegate: --output \S+: it does not exist/);
   });
 });

@@ -15,7 +15,7 @@ export const status = defineCommand({
   summary: "Show which configuration is in effect, and whether it is the newest one",
   description: [
     "Exits with 1 when the proxy is not synchronized: the newest configuration was rejected, or is not in effect in every worker yet. The lines above the error give the reason.",
-    "In Kubernetes, compares what the controller has sent to each pod with what the pod runs; without a resource, for every Gateway of the namespace. STATE is synchronized, pending, rejected, disconnected or unreachable; SENT and RUNS are versions.",
+    "In Kubernetes, compares what the controller has sent to each pod with what the pod runs; without a resource, for every Gateway of the namespace. STATE is synchronized, pending, rejected, heldBack, disconnected or unreachable; SENT and RUNS are versions. heldBack: the proxy, which several Gateways share, rejected the part of this one alone.",
   ],
   argument: { ...RESOURCE, summary: RESOURCE.summary.replace("the only Gateway", "all Gateways of the namespace") },
   options: {

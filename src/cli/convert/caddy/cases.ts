@@ -7,6 +7,7 @@ import { Findings } from "../findings.ts";
 import { merged } from "../merge.ts";
 import { Names, nameOf } from "../names.ts";
 import { IDLE, inOrder, OPEN, SETTINGS, UNSERVED } from "./directives.ts";
+import { type ErrorPage, errorPage, pagePolicies } from "./error-pages.ts";
 import { layerOf, responseOf, strippedPrefix } from "./handlers.ts";
 import {
   and,
@@ -35,6 +36,8 @@ export interface Case {
 interface Layer {
   readonly at: Directive;
   readonly condition: Condition;
+  /** Requests that it does not concern, although they meet the condition. */
+  readonly except?: readonly Condition[];
   readonly policies: Json;
   /** What it restricts is not converted. */
   readonly isLost: boolean;
@@ -65,6 +68,7 @@ export class Cases {
   #named: ReadonlyMap<string, Directive> = new Map();
   readonly #pools = new Names();
   readonly #cases: Case[] = [];
+  #pages: readonly ErrorPage[] = [];
 
   /** `backends`: the named ones, to which pools are added. */
   constructor(label: string, backends: Json[], clients: Clients, findings: Findings) {
@@ -85,14 +89,28 @@ export class Cases {
       layers.push({ at: lost, condition: {}, policies: {}, isLost: true });
     }
     const handlers = block.filter(({ name }) => !name.startsWith("@") && !SETTINGS.includes(name));
-    for (const each of block.filter(({ name }) => name === "handle_errors"))
-      this.#findings.find("error", each, "handle_errors is left out", "use errorPages");
+    for (const each of block.filter(({ name }) => name === "log"))
+      this.#findings.find("note", each, "log is left out: frontendPolicies.accessLog chooses what is logged");
+    this.#addPages(
+      block.filter(({ name }) => name === "handle_errors"),
+      layers,
+    );
     const isHandled = this.#walk(inOrder(handlers, this.#named), {}, layers);
     const last = handlers.at(-1) ?? first;
     // A site without a handler responds with an empty page.
     if (!isHandled && last !== undefined)
       this.#emit(last, {}, layers, { policies: { directResponse: { status: 200 } }, backends: [] });
     return this.#cases;
+  }
+
+  #addPages(handlers: readonly Directive[], layers: Layer[]): void {
+    const pages = handlers.map((each) => errorPage(each, this.#findings));
+    // The first one that fits a status applies, so pages after one that is left out could be the wrong ones.
+    const last = pages.indexOf(undefined);
+    this.#pages = pages.slice(0, last < 0 ? undefined : last).filter((each) => each !== undefined);
+    const [first] = this.#pages;
+    if (first !== undefined)
+      layers.push({ at: first.at, condition: {}, policies: pagePolicies(this.#pages), isLost: false });
   }
 
   /** Whether all requests that meet `base` have a case. */
@@ -120,6 +138,12 @@ export class Cases {
         if (!refusal.endsHere) continue;
       }
       const isExact = isWhole && (clients === undefined || refusal !== undefined);
+      const layer = layerOf(at, args, block, this.#findings);
+      if (layer !== undefined) {
+        const except = and(base, matcher.condition) === undefined || clients !== undefined ? undefined : matcher.except;
+        this.#addLayer(at, others, layer, isExact || except !== undefined, layers, except);
+        continue;
+      }
       const done = this.#handle(at, args, block, others, isExact, layers, handlers.slice(i + 1));
       if (done && isAlways(without(others, base))) return true;
     }
@@ -159,11 +183,6 @@ export class Cases {
     layers: Layer[],
     rest: readonly Directive[],
   ): boolean {
-    const layer = layerOf(at, args, block, this.#findings);
-    if (layer !== undefined) {
-      this.#addLayer(at, condition, layer, isExact, layers);
-      return false;
-    }
     if (Object.hasOwn(OPEN, at.name)) {
       this.#findings.find("error", at, `${at.name} has no equivalent here`, OPEN[at.name]);
       return false;
@@ -208,11 +227,19 @@ export class Cases {
     return true;
   }
 
-  #addLayer(at: Directive, condition: Condition, layer: Json | "lost", isExact: boolean, layers: Layer[]): void {
+  #addLayer(
+    at: Directive,
+    condition: Condition,
+    layer: Json | "lost",
+    isExact: boolean,
+    layers: Layer[],
+    except: readonly Condition[] = [],
+  ): void {
     const restricts = layer === "lost" || RESTRICTING.some((kind) => layer[kind] !== undefined);
     const change = (at.name === "rewrite" || at.name === "uri") && ({ changesUri: true } as const);
     if (layer !== "lost" && (isExact || !restricts)) {
-      if (isExact || change) layers.push({ at, condition, policies: isExact ? layer : {}, isLost: false, ...change });
+      if (isExact || change)
+        layers.push({ at, condition, except, policies: isExact ? layer : {}, isLost: false, ...change });
       if (!isExact)
         this.#findings.find(
           "error",
@@ -237,7 +264,7 @@ export class Cases {
   }
 
   #outcomeOf(at: Directive, args: readonly string[], block: readonly Directive[], condition: Condition): Outcome {
-    const response = responseOf(at, args, block, this.#findings);
+    const response = responseOf(at, args, block, this.#pages, this.#findings);
     if (response !== undefined) return { policies: response, backends: [] };
     if (at.name === "reverse_proxy") {
       const found = proxied(at, args, block, this.#findings);
@@ -319,6 +346,16 @@ function split(variant: Variant, layer: Layer): readonly Variant[] {
   if (variant.isClosed || !mayMeet(variant.condition, layer.condition)) return [variant];
   const both = and(variant.condition, layer.condition);
   const restricts = layer.isLost || RESTRICTING.some((kind) => layer.policies[kind] !== undefined);
+  const { except = [], ...others } = layer;
+  if (except.length > 0) {
+    const exempt = except
+      .filter((each) => mayMeet(variant.condition, each))
+      .map((each) => and(variant.condition, each));
+    if (exempt.some((each) => each === undefined)) return [restricts ? { ...variant, isClosed: true } : variant];
+    const known = exempt.filter((each) => each !== undefined);
+    if (known.some((each) => isAlways(without(each, variant.condition)))) return [variant];
+    return [...known.map((each) => ({ ...variant, condition: each })), ...split(variant, others)];
+  }
   const isTwice = RESTRICTING.some(
     (kind) => layer.policies[kind] !== undefined && variant.policies[kind] !== undefined,
   );

@@ -29,7 +29,10 @@ test("what may restrict requests and is not converted closes what it may restric
     "basic_auth argon2id {\nalice $argon2id$x\n}",
     "basic_auth {\n}",
     `@x expression true\nbasic_auth @x {\nalice ${HASH}\n}`,
-    `@x not path /open\nbasic_auth @x {\nalice ${HASH}\n}`,
+    `@x not expression true\nbasic_auth @x {\nalice ${HASH}\n}`,
+    `@x {\nnot path /open\nexpression true\n}\nbasic_auth @x {\nalice ${HASH}\n}`,
+    "@x not path /open\nforward_auth @x auth:80 {\nuri /x\nheader_up X y\n}",
+    "@x not path /open\nrespond @x 403",
     "forward_auth {args[0]}",
     "import gone",
     "request_header -X-User-*",
@@ -53,6 +56,94 @@ test("what may restrict requests and is not converted closes what it may restric
       [[], undefined],
     ],
   );
+});
+
+test("what a matcher with not excludes gets routes of its own, without the restriction", () => {
+  const auth = `basic_auth @x {\nalice ${HASH}\n}\nreverse_proxy app:80`;
+  const kindsOf = (matcher: string) =>
+    routes(`@x ${matcher}\n${auth}`).map(({ matches, kinds, status }) => [matches, kinds, status]);
+  assert.deepEqual(kindsOf("not path /open /free/*"), [
+    [[{ exact: "/open" }, { regex: "/free/.*" }], [], undefined],
+    [[], ["basicAuth"], undefined],
+  ]);
+  assert.deepEqual(kindsOf("{\nmethod POST\nnot header X-Token abc\nnot path /in/*\n}"), [
+    [[{ regex: "(?:/.*)?", headers: [{ name: "X-Token", value: { exact: "abc" } }] }], [], undefined],
+    [[{ regex: "/in/.*" }], [], undefined],
+    [[{ method: "POST" }], ["basicAuth"], undefined],
+    [[], [], undefined],
+  ]);
+  // Whether a path is in both of two expressions is not known.
+  const both = routes(
+    `@x not path_regexp ^/a+$\n${auth.replace("reverse_proxy", "@y path_regexp ^/b+$\nreverse_proxy @y")}`,
+  );
+  assert.equal(both.find(({ matches }) => JSON.stringify(matches).includes("/b+"))?.status, 501);
+});
+
+test("handle_errors with texts become pages, up to the first that does more", () => {
+  const [route] = routes(
+    'handle_errors 502 {\nrespond "{\\"status\\": {err.status_code}}"\n}\nhandle_errors 5xx {\nrespond sorry\n}\nhandle_errors {\nfile_server\n}\nhandle_errors {\nrespond late\n}\nreverse_proxy app:80',
+  );
+  assert.deepEqual(route?.policies.errorPages, [
+    { statuses: [502, 503], json: '{"status": {{ response.code }}}' },
+    { statuses: ["5xx"], text: "sorry" },
+  ]);
+  for (const other of [
+    "respond x 200",
+    "respond /a x",
+    'respond "{err.message}"',
+    'respond "{{ 1 }}"',
+    "respond 404",
+    "respond x {\nclose\n}",
+  ])
+    assert.equal(
+      routes(`handle_errors {\n${other}\n}\nreverse_proxy app:80`)[0]?.policies.errorPages,
+      undefined,
+      other,
+    );
+  const [error] = routes(
+    'error 410\nhandle_errors 404 {\nrespond other\n}\nhandle_errors 4xx {\nrespond "gone: {err.status_code}"\n}',
+  );
+  assert.deepEqual(error?.policies.directResponse, {
+    status: 410,
+    body: "gone: 410",
+    headers: { "content-type": '"text/plain; charset=utf-8"' },
+  });
+});
+
+test("attempts and probes are those of Caddy", () => {
+  const [route] = routes("reverse_proxy a:80 {\nlb_retries 2\nlb_try_interval 1s\nhealth_uri /up\nhealth_passes 2\n}");
+  assert.deepEqual(route?.policies.retry, {
+    attempts: 2,
+    codes: [],
+    backoff: "1s",
+    precondition: 'request.method == "GET"',
+  });
+  const { findings } = convertCaddy(
+    "Caddyfile",
+    "http://a {\nlog\nreverse_proxy a:80 {\nlb_try_duration 5s\n}\n}",
+    undefined,
+  );
+  assert.deepEqual(
+    findings.map(({ severity, line }) => [severity, line]),
+    [
+      ["note", 2],
+      ["warning", 4],
+    ],
+  );
+});
+
+test("redirects to HTTPS listen where their site does", () => {
+  const bound = (text: string) =>
+    convertCaddy("Caddyfile", text, undefined).ports.map(({ port, addresses }) => [port, addresses]);
+  const site = (name: string, bind: string) => `${name} {\n${bind}\nrespond hi\n}\n`;
+  assert.deepEqual(bound(site("a.example.com", "bind 127.0.0.1")), [
+    [443, ["127.0.0.1"]],
+    [80, ["127.0.0.1"]],
+  ]);
+  assert.deepEqual(bound(site("a.example.com", "bind 127.0.0.1") + site("http://b.example.com", ""))[1], [
+    80,
+    undefined,
+  ]);
 });
 
 test("a condition that no route can have closes what it may select, not what others serve", () => {

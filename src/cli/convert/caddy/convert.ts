@@ -1,7 +1,7 @@
 import { isIP } from "node:net";
 import type { Converted, ConvertedListener, ConvertedPort, ConvertedRoute, Json } from "../converted.ts";
 import { Findings } from "../findings.ts";
-import { Names, nameOf } from "../names.ts";
+import { listenerName, Names, nameOf } from "../names.ts";
 import { type PathShape, pathsInOrder } from "../paths.ts";
 import { type Case, Cases } from "./cases.ts";
 import { type Directive, parseCaddyfile } from "./parse.ts";
@@ -112,7 +112,7 @@ class Conversion {
     }
     const tls = isTls ? tlsOf(site, host, this.#options, this.#findings) : undefined;
     if (tls?.lost !== undefined) lost.push(tls.lost);
-    const name = nameOf(host === "*" ? "any" : host);
+    const name = listenerName(host, bound.listeners);
     const listener: ConvertedListener = { name, at: site, hostname: host, ...(tls && { tls: tls.value }) };
     bound.listeners.push(listener);
     return `${bound.name}/${name}`;
@@ -120,15 +120,17 @@ class Conversion {
 
   /** Automatic HTTPS: requests over HTTP are redirected, where no site has the host there. */
   #addRedirects(): void {
+    const { httpPort } = this.#options;
+    if (!this.#bound.has(httpPort))
+      this.#bound.set(
+        httpPort,
+        new Set([...this.#redirected.values()].map((each) => String(boundTo(each, this.#options)))),
+      );
     for (const [host, site] of this.#redirected) {
-      const known = this.#ports.get(this.#options.httpPort)?.listeners.some(({ hostname }) => hostname === host);
+      const known = this.#ports.get(httpPort)?.listeners.some(({ hostname }) => hostname === host);
       if (known) continue;
       const lost: Directive[] = [];
-      const listener = this.#addListener(
-        site,
-        { host, port: this.#options.httpPort, isTls: false, isRedirected: false },
-        lost,
-      );
+      const listener = this.#addListener(site, { host, port: httpPort, isTls: false, isRedirected: false }, lost);
       if (listener === undefined) continue;
       const policies = { requestRedirect: { scheme: "https", status: 308 } };
       this.#push(`${nameOf(host)}-https`, site, { listeners: [listener], matches: [], policies, backends: [] });

@@ -2,6 +2,8 @@
 import type { Json } from "../converted.ts";
 import type { Findings } from "../findings.ts";
 import { quoted } from "../paths.ts";
+import { isJson } from "../patterns.ts";
+import { type ErrorPage, textFor } from "./error-pages.ts";
 import { headerPolicies, linesOf, removesPattern } from "./headers.ts";
 import type { Directive } from "./parse.ts";
 import { celOf, hasPlaceholders } from "./placeholders.ts";
@@ -115,6 +117,7 @@ export function responseOf(
   at: Directive,
   args: readonly string[],
   block: readonly Directive[],
+  pages: readonly ErrorPage[],
   findings: Findings,
 ): Json | undefined {
   switch (at.name) {
@@ -123,7 +126,8 @@ export function responseOf(
       return { directResponse: { status: 403 } };
     case "error": {
       const status = args.map(Number).find((each) => each >= 400 && each <= 599) ?? 500;
-      return { directResponse: { status } };
+      const body = textFor(status, pages);
+      return { directResponse: { status, ...(body !== undefined && { body, headers: contentType(body) }) } };
     }
     case "respond":
       return respond(at, args, block, findings);
@@ -141,12 +145,17 @@ function respond(at: Directive, args: readonly string[], block: readonly Directi
   const text = isStatus ? block.find(({ name }) => name === "body")?.args[0] : first;
   const allowed = status >= 200 && status <= 599 ? status : 500;
   if (text === undefined || text === "") return { directResponse: { status: allowed } };
-  const headers = { "content-type": '"text/plain; charset=utf-8"' };
+  const headers = contentType(text);
   if (!hasPlaceholders(text)) return { directResponse: { status: allowed, body: text, headers } };
   const cel = celOf(text);
   if (cel === undefined)
     findings.find("error", at, "the text of the response is left out", "write bodyExpression in CEL");
   return { directResponse: { status: allowed, ...(cel !== undefined && { bodyExpression: cel }), headers } };
+}
+
+/** That which Caddy chooses. */
+function contentType(text: string): Json {
+  return { "content-type": JSON.stringify(isJson(text) ? "application/json" : "text/plain; charset=utf-8") };
 }
 
 const CODES: Readonly<Record<string, number>> = { permanent: 301, temporary: 302 };

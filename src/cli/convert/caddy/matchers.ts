@@ -20,6 +20,8 @@ export interface Matcher {
   readonly condition: Condition;
   /** A part of it that is no condition of a route, so `condition` has more requests. */
   readonly lost?: string;
+  /** Requests that meet one of these do not meet the matcher; present if nothing else is lost. */
+  readonly except?: readonly Condition[];
 }
 
 /**
@@ -48,14 +50,33 @@ export function matcherOf(
 /** A named matcher: `@name { … }`, or `@name kind …` on one line. */
 function setOf({ args: [kind, ...args], block, ...place }: Directive, clients: Clients): Matcher {
   const entries = kind === undefined ? (block ?? []) : [{ ...place, name: kind, args, ...(block && { block }) }];
-  let result: Matcher = { condition: {} };
+  let condition: Condition = {};
+  let lost: string | undefined;
+  let except: readonly Condition[] | undefined = [];
   for (const each of entries) {
     const one = conditionOf(each, clients);
-    const both = one === undefined ? undefined : and(result.condition, one);
-    if (both === undefined) result = { ...result, lost: each.name };
-    else result = { ...result, condition: both };
+    const both = one === undefined ? undefined : and(condition, one);
+    if (both !== undefined) {
+      condition = both;
+      continue;
+    }
+    lost = each.name;
+    const not = one === undefined && each.name === "not" ? negated(each, clients) : undefined;
+    except = not === undefined || except === undefined ? undefined : [...except, not];
   }
-  return result;
+  if (lost === undefined) return { condition };
+  return { condition, lost, ...(except !== undefined && { except }) };
+}
+
+/** What `not` excludes; undefined: a route cannot have that condition either. */
+function negated({ args: [kind, ...args], block, ...place }: Directive, clients: Clients): Condition | undefined {
+  const { condition, lost } = setOf(
+    { ...place, args: kind === undefined ? [] : [kind, ...args], ...(block && { block }) },
+    clients,
+  );
+  return lost === undefined && condition.clients === undefined && Object.keys(condition).length > 0
+    ? condition
+    : undefined;
 }
 
 /** Undefined: a route cannot have the condition. */

@@ -17,9 +17,7 @@ export interface Proxied {
 
 /** Lines of the block that can be left out, because the gateway does it itself. */
 const IDLE = new Set(["flush_interval", "request_buffers", "response_buffers", "stream_timeout", "stream_close_delay"]);
-for (const each of ["verbose_logs", "trusted_proxies", "lb_try_interval", "lb_try_duration", "lb_retries"])
-  IDLE.add(each);
-for (const each of ["health_headers", "health_passes", "health_fails", "health_follow_redirects"]) IDLE.add(each);
+for (const each of ["verbose_logs", "trusted_proxies"]) IDLE.add(each);
 
 /** Undefined: the servers cannot be named, which a finding says. */
 export function proxied(
@@ -79,6 +77,7 @@ export function proxied(
       headerPolicies(lines("header_up"), "request", findings),
       headerPolicies(lines("header_down"), "response", findings),
       authority !== undefined && !hasPlaceholders(authority) ? { urlRewrite: { authority: { full: authority } } } : {},
+      retriesOf(block, findings),
       balancing.session === undefined ? {} : { sessionPersistence: { type: "Cookie", sessionName: balancing.session } },
     ),
     calls: merged(
@@ -106,7 +105,8 @@ const KNOWN = new Set([
     "health_path",
     "health_port",
   ],
-  ...["health_interval", "health_timeout", "health_status", "fail_duration", "max_fails", "unhealthy_status"],
+  ...["health_interval", "health_timeout", "health_status", "health_passes", "health_fails"],
+  ...["fail_duration", "max_fails", "unhealthy_status", "lb_retries", "lb_try_interval", "lb_try_duration"],
   ...["unhealthy_request_count", "rewrite", "method", "handle_response", "uri", "copy_headers"],
 ]);
 
@@ -231,12 +231,30 @@ function callsOf(transport: Directive | undefined, isTls: boolean, isH2c: boolea
   };
 }
 
+/** Caddy repeats attempts that got no connection, and of requests that it has sent only those with GET. */
+function retriesOf(block: readonly Directive[], findings: Findings): Json {
+  const line = (name: string): Directive | undefined => block.find((each) => each.name === name);
+  const [count, duration] = [line("lb_retries"), line("lb_try_duration")];
+  const attempts = Number(count?.args[0] ?? "0");
+  if (duration !== undefined)
+    findings.find(
+      "warning",
+      duration,
+      `lb_try_duration is left out${attempts > 0 ? "" : ": a request that gets no connection tries each other server once"}`,
+      "set attempts and backoff of retry",
+    );
+  if (attempts === 0) return {};
+  const backoff = line("lb_try_interval")?.args[0] ?? "250ms";
+  return { retry: { attempts, codes: [], backoff, precondition: 'request.method == "GET"' } };
+}
+
 function healthOf(block: readonly Directive[], findings: Findings): Json {
   const value = (name: string): string | undefined => block.find((each) => each.name === name)?.args[0];
   const path = value("health_uri") ?? value("health_path");
   const [port, interval, timeout, status] = ["health_port", "health_interval", "health_timeout", "health_status"].map(
     value,
   );
+  const passes = value("health_passes");
   const duration = value("fail_duration");
   const fails = Number(value("max_fails") ?? "1");
   const unhealthy = block.find(({ name }) => name === "unhealthy_status" || name === "unhealthy_request_count");
@@ -255,6 +273,8 @@ function healthOf(block: readonly Directive[], findings: Findings): Json {
           ...(port !== undefined && { port: Number(port) }),
           interval: interval ?? "30s",
           timeout: timeout ?? "5s",
+          unhealthyThreshold: Number(value("health_fails") ?? "1"),
+          ...(passes !== undefined && { healthyThreshold: Number(passes) }),
         },
       }),
     },

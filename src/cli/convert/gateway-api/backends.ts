@@ -52,13 +52,7 @@ function referenceTo(host: string, policies: Json, route: string, owner: Owner, 
   }
   const [, name = host, port] = /^(.*):(\d+)$/.exec(host) ?? [];
   const address = name.replace(/^\[(.*)\]$/, "$1");
-  if (name === "localhost" || /^127\.|^::1$/.test(address))
-    output.findings.find(
-      "error",
-      owner.at,
-      `${host} is the pod of the proxy there, which it does not call`,
-      "name the Service of the application",
-    );
+  isOwnPod(host, address, owner, output);
   const spec = {
     static: host.startsWith("unix:") ? { unixPath: host.slice(5) } : { host: address, port: Number(port) },
     ...(hasPolicies && { policies: written }),
@@ -68,6 +62,19 @@ function referenceTo(host: string, policies: Json, route: string, owner: Owner, 
     kind: "TracegateBackend",
     name: output.share("TracegateBackend", owner.namespace, nameOf(host.replace(/^unix:.*\//, "")), spec),
   };
+}
+
+/** Whether a host is the machine itself, which a finding says. */
+function isOwnPod(host: string, address: string, owner: Owner, output: Output): boolean {
+  const isOwn = address === "localhost" || /^127\.|^::1$/.test(address);
+  if (isOwn)
+    output.findings.find(
+      "error",
+      owner.at,
+      `${host} is the pod of the proxy there, which it does not call`,
+      "name the Service of the application",
+    );
+  return isOwn;
 }
 
 /** Policies of calls as a filter of a backendRef. */
@@ -112,7 +119,9 @@ function pool(
   const used = parsed.filter(({ backup }) => backup !== true);
   const port = used[0]?.port ?? 80;
   const service = output.share("Service", owner.namespace, nameOf(name), { ports: [{ name: "http", port }] });
-  const slices = Map.groupBy(used, (each) => `${isIP(each.address)} ${each.port}`);
+  // The API server permits no loopback addresses in EndpointSlices.
+  const reachable = used.filter(({ host, address }) => !isOwnPod(host, address, owner, output));
+  const slices = Map.groupBy(reachable, (each) => `${isIP(each.address)} ${each.port}`);
   for (const slice of slices.values()) {
     const [first] = slice;
     if (first === undefined) continue;

@@ -49,10 +49,38 @@ test("hosts become Services where their names say so, and TracegateBackends othe
   );
 });
 
+test("hosts whose names look alike as names of objects have listeners of their own", () => {
+  const hosts = ["a-b.example", "a.b.example", `${"x".repeat(63)}.one.example`, `${"x".repeat(63)}.two.example`];
+  const { of } = objects(
+    hosts
+      .map((host, i) => `server { listen 80; server_name ${host}; location / { proxy_pass http://app${i}; } }`)
+      .join(""),
+  );
+  const listeners = of("Gateway")[0]?.spec.listeners as readonly { name: string; hostname: string }[];
+  const served = of("HTTPRoute").flatMap(({ spec }) => {
+    const { parentRefs, rules } = spec as { parentRefs: { sectionName: string }[]; rules: Rule[] };
+    return parentRefs.map(({ sectionName }) => [
+      listeners.find(({ name }) => name === sectionName)?.hostname,
+      rules[0]?.backendRefs?.[0]?.name,
+    ]);
+  });
+  for (const [i, host] of hosts.entries())
+    assert.deepEqual(
+      served.filter(([name]) => name === host),
+      [[host, `app${i}`]],
+    );
+});
+
 test("a pool of addresses becomes a Service, one of names a split", () => {
   const pool = (...servers: readonly string[]) =>
     objects(proxied("pool", `upstream pool { ${servers.map((each) => `server ${each};`).join(" ")} }`));
   const addresses = pool("10.0.0.1:81", "10.0.0.2:81", "10.0.0.3:82", "10.0.0.4:81 backup");
+  const own = pool("127.0.0.1:81", "10.0.0.2:81");
+  assert.deepEqual(
+    own.of("EndpointSlice").map((each) => (each as unknown as { endpoints: unknown }).endpoints),
+    [[{ addresses: ["10.0.0.2"] }]],
+  );
+  assert.match(own.found.join(), /error: 127\.0\.0\.1:81 is the pod of the proxy/);
   assert.deepEqual(addresses.rules[0]?.backendRefs, [{ name: "pool", port: 81 }]);
   assert.deepEqual(
     addresses.of("EndpointSlice").map((each) => (each as unknown as { endpoints: unknown }).endpoints),

@@ -11,7 +11,7 @@ import {
 } from "../converted.ts";
 import { Findings } from "../findings.ts";
 import { merged } from "../merge.ts";
-import { Names, nameOf } from "../names.ts";
+import { listenerName, Names, nameOf } from "../names.ts";
 import { pathsInOrder } from "../paths.ts";
 import { isTrue } from "./annotations.ts";
 import { type Variant, variantsOf } from "./canaries.ts";
@@ -118,8 +118,10 @@ class Conversion {
       for (const hostname of new Set([...named, ...aliases])) {
         const secret = { namespace: ingress.namespace, name: secretName };
         const known = this.#listeners.get(hostname)?.secret;
-        if (known === undefined) this.#listeners.set(hostname, { name: nameOf(hostname), at, hostname, secret });
-        else if (known.name !== secret.name || known.namespace !== secret.namespace)
+        if (known === undefined) {
+          const name = listenerName(hostname, this.#listeners.values());
+          this.#listeners.set(hostname, { name, at, hostname, secret });
+        } else if (known.name !== secret.name || known.namespace !== secret.namespace)
           this.#findings.find(
             "warning",
             at,

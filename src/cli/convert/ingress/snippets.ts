@@ -1,7 +1,7 @@
 /** Snippets: directives of nginx in an annotation. */
 import type { Json } from "../converted.ts";
 import { Findings, SyntaxProblem } from "../findings.ts";
-import { IDLE } from "../nginx/directives.ts";
+import { whyIdle } from "../nginx/directives.ts";
 import { type Directive, parseNginx } from "../nginx/parse.ts";
 import type { Annotations } from "./annotations.ts";
 
@@ -35,7 +35,7 @@ export function snippetOf(annotations: Annotations, name: "configuration-snippet
     const [field = "", value = ""] = each.args;
     const isFixed = !each.args.some((arg) => arg.includes("$"));
     const headers = each.args.map((arg) => /^([\w-]+):\s*(.*)$/.exec(arg));
-    if (IDLE.has(each.name)) continue;
+    if (whyIdle(each.name) !== undefined) continue;
     if (each.name === "proxy_set_header" && isFixed && value !== "") request[field] = value;
     else if (each.name === "proxy_set_header" && value === "") withheld.push(field);
     else if (each.name === "more_clear_input_headers" && !each.args.some((arg) => /[^\w-]/.test(arg)))

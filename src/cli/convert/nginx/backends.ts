@@ -96,6 +96,7 @@ export class Backends {
     const calls = {
       ...(tls !== undefined && { backendTLS: tls }),
       ...(connect !== undefined && { tcp: { connectTimeout: durationOf(connect) } }),
+      ...(one(scope, "proxy_http_version")?.args[0] === "2" && { http: { version: "HTTP/2.0" } }),
     };
     const plainUri = uri === undefined || uri.includes("$") ? undefined : uri;
     const known = this.#upstreams.get(authority);

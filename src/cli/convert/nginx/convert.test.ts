@@ -287,6 +287,61 @@ ssl_certificate_key /k.pem; ${more} location / { return 204; } }`;
   );
 });
 
+test("grpc_pass has its own settings, HTTP/2 and the scheme of its URL", () => {
+  const settings = "proxy_set_header X-Not here; grpc_set_header X-A a; grpc_read_timeout 30s;";
+  const text = `${settings} location /a { grpc_pass api.example:50051; } location /b { grpc_pass grpcs://api.example:50051; grpc_connect_timeout 2s; }`;
+  assert.deepEqual(
+    findings(inServer(text)).map((each) => each.slice(0, 13)),
+    ["2:135 warning"],
+  );
+  const { a, b } = Object.fromEntries(
+    Object.entries(routes(inServer(text))).map(([name, each]) => [name.split("-").at(-1), each]),
+  );
+  assert.deepEqual(a?.policies.requestHeaderModifier, { set: { "X-A": "a" } });
+  assert.deepEqual(a?.policies.timeout, { requestTimeout: "30s" });
+  assert.deepEqual(a?.backends, [{ host: "api.example:50051", policies: { http: { version: "HTTP/2.0" } } }]);
+  assert.deepEqual(b?.backends, [
+    {
+      host: "api.example:50051",
+      policies: {
+        backendTLS: { insecure: true },
+        tcp: { connectTimeout: "2s" },
+        http: { version: "HTTP/2.0" },
+      },
+    },
+  ]);
+});
+
+test("programs in Lua are read over, and those that may restrict close their location", () => {
+  const text = `location / {
+    set_by_lua_block $x { return "}" .. '}' --[[ } ]] -- }
+      .. [[ } ]] }
+    access_by_lua_block { local t = { a = { 1 } } ngx.say("don't }") }
+    proxy_pass http://127.0.0.1:1;
+  }
+  location /open { content_by_lua_block {} }
+  location /also { proxy_pass http://127.0.0.1:1; }`;
+  assert.deepEqual(
+    Object.values(routes(inServer(text))).map(({ backends }) => backends),
+    [undefined, [{ host: "127.0.0.1:1" }], undefined],
+  );
+  assert.match(findings(inServer(text)).join("\n"), /^2:1 error requests of location \/ get 501: access_by_lua_block/m);
+  assert.throws(() => findings("location / { access_by_lua_block { if {"), /the block has no end/);
+});
+
+test("a page for 502 is also that for the 503 of a backend that cannot be reached", () => {
+  const text =
+    "root /srv; proxy_intercept_errors on; error_page 502 /e.html; location / { proxy_pass http://127.0.0.1:1; }";
+  const {
+    routes: [route],
+  } = convertNginx("nginx.conf", inServer(text), undefined);
+  const html = { file: "/srv/e.html" };
+  assert.deepEqual(route?.policies.errorPages, [
+    { statuses: [502], from: "both", html },
+    { statuses: [503], from: "gateway", html },
+  ]);
+});
+
 test("a port listens only where nginx does", () => {
   const gateways = (...listens: readonly string[]): unknown => {
     const text = listens.map((each, i) => `server { ${each} server_name s${i}.example; return 204; }`).join("\n");

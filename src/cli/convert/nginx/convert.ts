@@ -10,7 +10,7 @@ import {
 } from "../converted.ts";
 import { Findings } from "../findings.ts";
 import { merged } from "../merge.ts";
-import { Names, nameOf } from "../names.ts";
+import { listenerName, Names, nameOf } from "../names.ts";
 import { beginningOf } from "../paths.ts";
 import { Backends } from "./backends.ts";
 import { FILES_REMEDY, mayRestrict } from "./directives.ts";
@@ -20,7 +20,7 @@ import { access, responses } from "./policies.ts";
 import { Reading } from "./reading.ts";
 import { calling, pathOf, requestOf } from "./request.ts";
 import { redirectedBy, returned as returnedBy } from "./responses.ts";
-import { all, nearest, one, type Scope, valuesOf } from "./scope.ts";
+import { all, nearest, one, passing, type Scope, valuesOf } from "./scope.ts";
 import {
   addressesOf,
   defaultOf,
@@ -147,7 +147,7 @@ class Conversion {
       bound = { name, port, ...(addresses && { addresses }), listeners: [] };
       this.#ports.set(port, bound);
     }
-    const name = nameOf(hostname === "*" ? "any" : hostname);
+    const name = listenerName(hostname, bound.listeners);
     const known = bound.listeners.find((each) => each.hostname === hostname);
     if (known !== undefined) {
       this.#reading.find(
@@ -244,7 +244,9 @@ class Conversion {
     }
     const written = allLocations(block);
     const locations = [...rewrites, ...written.flatMap((each) => this.#usable(each, written))];
-    const matches = matchesOf(locations, ({ directive }) => valuesOf(directive.block ?? [], "proxy_pass").length > 0);
+    const matches = matchesOf(locations, ({ directive: { block = [] } }) =>
+      block.some(({ name }) => name === "proxy_pass" || name === "grpc_pass"),
+    );
     for (const [location, own] of Map.groupBy(matches, (each) => each.location))
       this.#convertLocation(location, own, server, names, lost);
     if (!locations.some(({ kind, path }) => kind === "prefix" && path === "/") && one([block], "root") !== undefined)
@@ -291,7 +293,8 @@ class Conversion {
     restrictions: readonly Directive[],
   ): void {
     const { directive, kind, path, isWider } = location;
-    const block = directive.block ?? [];
+    const scope = passing([directive.block ?? [], server.block, this.#reading.http]);
+    const [block = []] = scope;
     const every = matches.map(({ match }) => match);
     const respond = (policies: Json): void => this.#addRoute(directive, listeners, every, policies, []);
     if (kind === "rewrite") {
@@ -310,7 +313,6 @@ class Conversion {
         `if ${each.args.join(" ")} is left out`,
         "write a route with these conditions in matches",
       );
-    const scope: Scope = [block, server.block, this.#reading.http];
     const common = { ...access(this.#reading, scope), ...responses(this.#reading, scope) };
     const group = (part: LocationMatch["part"]): readonly Json[] =>
       matches.filter((each) => each.part === part).map((each) => each.match);

@@ -1,7 +1,7 @@
 /** Directives of nginx that are not converted. */
 
-/** Those that the conversion reads. */
-export const READ = new Set([
+/** Those that the conversion reads; of `grpc_pass`, by the names of `proxy_pass`. */
+const READ = new Set([
   "server_name",
   "listen",
   "ssl",
@@ -14,6 +14,7 @@ export const READ = new Set([
   "proxy_pass",
   "proxy_set_header",
   "proxy_hide_header",
+  "proxy_http_version",
   "proxy_read_timeout",
   "proxy_connect_timeout",
   "proxy_next_upstream",
@@ -57,7 +58,7 @@ const PROCESS = "it is about the process of nginx";
 const FILES = "it is about files";
 
 /** Directives that can be left out without loss, with the reason. */
-export const IDLE: ReadonlyMap<string, string> = new Map([
+const IDLE: ReadonlyMap<string, string> = new Map([
   ...[
     "user",
     "worker_processes",
@@ -80,14 +81,9 @@ export const IDLE: ReadonlyMap<string, string> = new Map([
   ...["sendfile_max_chunk", "output_buffers", "tcp_nopush", "open_file_cache_valid", "etag", "try_files"].map(
     (name) => [name, FILES] as const,
   ),
-  ...[
-    "tcp_nodelay",
-    "keepalive",
-    "keepalive_timeout",
-    "keepalive_requests",
-    "proxy_http_version",
-    "proxy_buffering",
-  ].map((name) => [name, OWN] as const),
+  ...["tcp_nodelay", "keepalive", "keepalive_timeout", "keepalive_requests", "proxy_buffering"].map(
+    (name) => [name, OWN] as const,
+  ),
   ...["proxy_buffers", "proxy_buffer_size", "proxy_busy_buffers_size", "proxy_request_buffering", "http2", "zone"].map(
     (name) => [name, OWN] as const,
   ),
@@ -108,6 +104,20 @@ export const IDLE: ReadonlyMap<string, string> = new Map([
     (name) => [name, OWN] as const,
   ),
 ]);
+
+export function isRead(name: string): boolean {
+  return READ.has(asProxy(name));
+}
+
+/** Why nothing is lost without a directive; undefined: something may be. */
+export function whyIdle(name: string): string | undefined {
+  return IDLE.get(name) ?? IDLE.get(asProxy(name));
+}
+
+/** `proxy_read_timeout` for `grpc_read_timeout`: the two modules have the same directives. */
+export function asProxy(name: string): string {
+  return name.replace(/^grpc_/, "proxy_");
+}
 
 /** Families of directives whose loss admits no request that was kept out. */
 const OPEN = new RegExp(
@@ -130,7 +140,7 @@ const OPEN = new RegExp(
  */
 export function mayRestrict(name: string): boolean {
   if (RESTRICTIONS.has(name)) return true;
-  return !READ.has(name) && !IDLE.has(name) && !REMEDIES.has(name) && !OPEN.test(name);
+  return !isRead(name) && whyIdle(name) === undefined && !REMEDIES.has(name) && !OPEN.test(name);
 }
 
 /** Those that keep requests out, and have a remedy. */
@@ -150,7 +160,6 @@ export const REMEDIES: ReadonlyMap<string, string> = new Map([
   ["fastcgi_pass", "put a server that speaks HTTP before the application"],
   ["uwsgi_pass", "let the application listen for HTTP"],
   ["scgi_pass", "let the application listen for HTTP"],
-  ["grpc_pass", "name the backend in backends; gRPC needs no setting"],
   ["auth_request", "use extAuthz, or oidc"],
   ["auth_jwt", "use jwtAuth"],
   ["map", "write the choice in CEL where it is used"],

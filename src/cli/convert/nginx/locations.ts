@@ -129,7 +129,7 @@ type Ranked = readonly [location: Location, part: LocationMatch["part"], shape: 
 export function allLocations(block: readonly Directive[]): readonly Location[] {
   return valuesOf(block, "location").flatMap((directive) => {
     const own = locationOf(directive);
-    const inner = (directive.block ?? []).filter((each) => each.name !== "location" && each.name !== "proxy_pass");
+    const inner = (directive.block ?? []).filter(({ name }) => !["location", "proxy_pass", "grpc_pass"].includes(name));
     const nested = allLocations(directive.block ?? []).map((each) => ({
       ...each,
       ...(own && { outer: each.outer ?? own }),

@@ -87,6 +87,8 @@ function tokenize(file: string, text: string): readonly Token[] {
   let line = 1;
   let lineStart = 0;
   let at = 0;
+  /** In a directive whose block is a program. */
+  let isLua = false;
   while (at < text.length) {
     const char = text[at] as string;
     if (char === "\n") {
@@ -101,6 +103,15 @@ function tokenize(file: string, text: string): readonly Token[] {
       if (char === ";" || char === "{" || char === "}") {
         tokens.push({ ...place, text: char, quoted: false });
         at++;
+        if (char === "{" && isLua) {
+          const end = endOfLua(text, at);
+          for (; at < end; at++)
+            if (text[at] === "\n") {
+              line++;
+              lineStart = at + 1;
+            }
+        }
+        isLua = false;
         continue;
       }
       const quote = char === '"' || char === "'" ? char : undefined;
@@ -131,10 +142,22 @@ function tokenize(file: string, text: string): readonly Token[] {
         at++;
       }
       if (quote !== undefined) at++;
+      isLua ||= quote === undefined && word.endsWith("_by_lua_block");
       tokens.push({ ...place, text: word, quoted: quote !== undefined });
     }
   }
   return tokens;
+}
+
+/** Where the brace is that ends a program in Lua, which OpenResty has in blocks. Braces in its texts and comments do not count. */
+function endOfLua(text: string, start: number): number {
+  const part = /--\[(=*)\[.*?\]\1\]|--[^\n]*|\[(=*)\[.*?\]\2\]|"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'|[{}]/gs;
+  part.lastIndex = start;
+  let depth = 0;
+  for (let found = part.exec(text); found !== null; found = part.exec(text))
+    if (found[0] === "{") depth++;
+    else if (found[0] === "}" && depth-- === 0) return found.index;
+  return text.length;
 }
 
 /** nginx knows these escapes; a backslash before any other character stays, as in regular expressions. */

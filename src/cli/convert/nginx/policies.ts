@@ -164,5 +164,8 @@ function errorPage(reading: Reading, at: Directive, scope: Scope): readonly Json
     return [];
   }
   const from = one(scope, "proxy_intercept_errors")?.args[0] === "on" ? "both" : "gateway";
-  return [{ statuses, from, html: { file: reading.file(`${root.replace(/\/$/, "")}${page}`) } }];
+  const html = { file: reading.file(`${root.replace(/\/$/, "")}${page}`) };
+  // A backend that cannot be reached is 502 in nginx and 503 here.
+  const isDown = statuses.includes(502) && !statuses.includes(503);
+  return [{ statuses, from, html }, ...(isDown ? [{ statuses: [503], from: "gateway", html }] : [])];
 }

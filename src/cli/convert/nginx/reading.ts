@@ -3,7 +3,7 @@ import type { Finding } from "../converted.ts";
 import type { Findings } from "../findings.ts";
 import { wholePath } from "../paths.ts";
 import { isUsablePattern } from "../patterns.ts";
-import { IDLE, READ, REMEDIES } from "./directives.ts";
+import { isRead, REMEDIES, whyIdle } from "./directives.ts";
 import type { Directive } from "./parse.ts";
 
 /** A configuration that is converted, and what was found in it. */
@@ -33,7 +33,7 @@ export class Reading {
   report(at: Directive): void {
     // A finding says already why its files were not read.
     if (at.name === "include") return;
-    const idle = IDLE.get(at.name);
+    const idle = whyIdle(at.name);
     if (idle !== undefined) this.find("note", at, `${at.name} is left out: ${idle}`);
     else this.find("error", at, `${at.name} has no equivalent here`, REMEDIES.get(at.name));
   }
@@ -43,7 +43,7 @@ export class Reading {
     for (const each of block) {
       // For `Connection`, which the gateway writes itself.
       if (each.name === "map" && each.args[0] === "$http_upgrade") continue;
-      if (!READ.has(each.name)) this.report(each);
+      if (!isRead(each.name)) this.report(each);
     }
   }
 

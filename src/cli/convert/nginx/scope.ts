@@ -1,4 +1,5 @@
 /** Directives as the blocks around them inherit them, and the values in them. */
+import { asProxy } from "./directives.ts";
 import type { Directive } from "./parse.ts";
 
 /** Blocks from the innermost to the outermost, in which a setting is looked up. */
@@ -42,4 +43,22 @@ export function sizeOf(text: string): string | number {
 export function intervalOf(count: number, seconds: number): string {
   const interval = Math.round((seconds * 1_000_000) / count);
   return interval % 1000 === 0 ? `${interval / 1000}ms` : `${interval}us`;
+}
+
+/** With what passes requests on in terms of `proxy_pass`, of which gRPC is the kind with HTTP/2; settings of the other kind do not count. */
+export function passing(scope: Scope): Scope {
+  const passed = scope[0]?.find(({ name }) => name === "grpc_pass");
+  if (passed === undefined) return scope;
+  const [, scheme = "grpc://", server = ""] = /^(grpcs?:\/\/)?(.*)$/s.exec(passed.args[0] ?? "") ?? [];
+  const url = `${scheme === "grpcs://" ? "https" : "http"}://${server}`;
+  const { file, line, column } = passed;
+  const version = { name: "proxy_http_version", args: ["2"], file, line, column };
+  const levels = scope.map((block) =>
+    block
+      .filter(({ name }) => !name.startsWith("proxy_"))
+      .map((each) =>
+        each === passed ? { ...each, name: "proxy_pass", args: [url] } : { ...each, name: asProxy(each.name) },
+      ),
+  );
+  return [[version, ...(levels[0] ?? [])], ...levels.slice(1)];
 }

@@ -3,8 +3,9 @@
  * object all that conflict are rejected; between objects the one that comes first wins (ListenerSet, `spec.listeners`). Others
  * share a port and should not, because their hostnames overlap.
  */
+
+import { covers } from "../../../base/hostnames.ts";
 import { isTrue } from "../model/conditions.ts";
-import { covers } from "../model/hostnames.ts";
 import type { ListenerModel, Problem } from "../model/model.ts";
 import type { Declaration } from "./listeners.ts";
 import { ownProblem, protocolOf } from "./listeners.ts";

@@ -2,8 +2,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { fc } from "../../../../test/helpers/property.ts";
+import { covers } from "../../../base/hostnames.ts";
 import { cluster } from "../fixtures/cluster.ts";
-import { covers } from "../model/hostnames.ts";
 import { gatewayModel } from "./gateways.ts";
 import { reservation } from "./merged-conflicts.ts";
 

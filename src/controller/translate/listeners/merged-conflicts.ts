@@ -4,11 +4,12 @@
  * was there first wins. Gateways say when they were created, but listeners do not; so a listener that has no conflict gets a condition that
  * says so (`reservation`). It comes before one that is new, and an older Gateway cannot take the host of a younger one.
  */
+
+import { covers } from "../../../base/hostnames.ts";
 import type { Gateway, ListenerSet } from "../../../kube/objects.ts";
 import { defineQuery, type Pair, type Read } from "../../graph/graph.ts";
 import { isTrue } from "../model/conditions.ts";
 import { membersOfClass } from "../model/fleets.ts";
-import { covers } from "../model/hostnames.ts";
 import type { ConditionDraft, Problem } from "../model/model.ts";
 import { type Aged, byPrecedence, createdAt } from "../model/precedence.ts";
 import { type DeclaredListener, declaredListeners } from "./declarations.ts";

@@ -1,11 +1,12 @@
 /** Which listeners a route attaches to (Gateway API, "Attaching to Gateways"). */
+
+import { intersectHostnames } from "../../../base/hostnames.ts";
 import { objectKey } from "../../../base/object-key.ts";
 import { GATEWAY_GROUP, type ParentReference } from "../../../kube/objects.ts";
 import type { Read } from "../../graph/graph.ts";
 import { gatewayModel } from "../listeners/gateways.ts";
 import { gatewayOfSet } from "../listeners/listener-sets.ts";
 import { isFalse, isTrue } from "../model/conditions.ts";
-import { intersectHostnames } from "../model/hostnames.ts";
 import {
   type ConditionDraft,
   type GatewayModel,

@@ -9,7 +9,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file tracegate/dev/config/v1/config.proto.
  */
 export const file_tracegate_dev_config_v1_config: GenFile = /*@__PURE__*/
-  fileDesc("CiR0cmFjZWdhdGUvZGV2L2NvbmZpZy92MS9jb25maWcucHJvdG8SF3RyYWNlZ2F0ZS5kZXYuY29uZmlnLnYxIjsKCFJlc291cmNlEgwKBGtpbmQYASABKAkSDQoFb3duZXIYAiABKAkSDAoEanNvbhgEIAEoDEoECAMQBCIlCgdBZGRyZXNzEgwKBGtpbmQYASABKAkSDAoEanNvbhgCIAEoDGIGcHJvdG8z");
+  fileDesc("CiR0cmFjZWdhdGUvZGV2L2NvbmZpZy92MS9jb25maWcucHJvdG8SF3RyYWNlZ2F0ZS5kZXYuY29uZmlnLnYxIjsKCFJlc291cmNlEgwKBGtpbmQYASABKAkSDQoFb3duZXIYAiABKAkSDAoEanNvbhgEIAEoDEoECAMQBCIlCgdBZGRyZXNzEgwKBGtpbmQYASABKAkSDAoEanNvbhgCIAEoDCIrCghIZWxkQmFjaxIPCgdnYXRld2F5GAEgASgJEg4KBnJlYXNvbhgCIAEoCWIGcHJvdG8z");
 
 /**
  * A part of the configuration of one gateway: see src/xds/resources.ts.
@@ -73,4 +73,30 @@ export type Address = Message<"tracegate.dev.config.v1.Address"> & {
  */
 export const AddressSchema: GenMessage<Address> = /*@__PURE__*/
   messageDesc(file_tracegate_dev_config_v1_config, 1);
+
+/**
+ * In the details of a rejection: a Gateway whose part of the state was not applied. For the others it was.
+ *
+ * @generated from message tracegate.dev.config.v1.HeldBack
+ */
+export type HeldBack = Message<"tracegate.dev.config.v1.HeldBack"> & {
+  /**
+   * <namespace>/<name>
+   *
+   * @generated from field: string gateway = 1;
+   */
+  gateway: string;
+
+  /**
+   * @generated from field: string reason = 2;
+   */
+  reason: string;
+};
+
+/**
+ * Describes the message tracegate.dev.config.v1.HeldBack.
+ * Use `create(HeldBackSchema)` to create a new message.
+ */
+export const HeldBackSchema: GenMessage<HeldBack> = /*@__PURE__*/
+  messageDesc(file_tracegate_dev_config_v1_config, 2);
 

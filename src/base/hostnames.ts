@@ -11,6 +11,11 @@ export function intersectHostnames(listener: string, route: readonly string[]): 
   return both.length === 0 ? undefined : [...new Set(both)];
 }
 
+/** Whether a host can be one of both. */
+export function overlap(one: string, other: string): boolean {
+  return narrowerOf(one, other) !== undefined;
+}
+
 /** The more specific of two overlapping hostnames; undefined: they do not overlap. */
 function narrowerOf(one: string, other: string): string | undefined {
   if (covers(one, other)) return other;
