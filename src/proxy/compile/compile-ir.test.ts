@@ -6,7 +6,8 @@ import { TestPlane } from "../../../test/helpers/data-plane.ts";
 import { irOf } from "../../../test/helpers/supervisor.ts";
 import { Sweeper } from "../../base/sweeper.ts";
 import type { HttpRequest } from "../../http/message/message.ts";
-import type { PackedIr } from "../../ir/packed-ir.ts";
+import { type PackedIr, packIr, unpackIr } from "../../ir/packed-ir.ts";
+import { RejectedParts } from "../../ir/rejected-parts.ts";
 import { ANYWHERE } from "../../net/testing/egress.ts";
 import { DEPS } from "../../policies/testing/context.ts";
 import { Metrics } from "../../telemetry/metrics.ts";
@@ -100,6 +101,36 @@ function routeTo(generation: Generation, name: string): CompiledRoute {
   assert.ok(selected !== undefined, name);
   return selected.route;
 }
+
+test("everything that cannot be compiled is named in one attempt, by its listener and route, and changes nothing", () => {
+  const worker = new TestWorker();
+  const before = worker.apply(configurationOf([{ name: "a" }]));
+  const listener = (name: string, authority: string) => ({
+    name,
+    hostname: `${name}.test`,
+    protocol: "HTTP",
+    routes: [{ name, policies: { requestRedirect: { authority: { full: authority } } }, backends: [] }],
+  });
+  const ir = unpackIr(
+    irOf({ binds: [{ port: 0, listeners: ["x", "y", "z"].map((name) => listener(name, `${name}.test:80`)) }] }),
+  );
+  // As a controller of another version may send it.
+  const invalid = JSON.parse(JSON.stringify(ir).replaceAll(/"([xz])\.test:80"/g, '"$1.test:"')) as typeof ir;
+  const expected = ["x", "z"].map((name) => ({
+    listener: ir.binds[0]?.listeners.find((each) => each.name === name)?.key,
+    reason: `route default/${name}: requestRedirect.authority.full: "${name}.test:" is not host[:port]`,
+  }));
+  assert.throws(
+    () => inOneGo(worker.steps(packIr(invalid))),
+    (error) => {
+      assert.ok(error instanceof RejectedParts);
+      assert.deepEqual(error.parts, expected);
+      assert.equal(error.message, expected[0]?.reason);
+      return true;
+    },
+  );
+  assert.equal(routeTo(worker.apply(configurationOf([{ name: "a" }])), "a"), routeTo(before, "a"));
+});
 
 test("a reload that changes one of many routes takes the others over, and the changed one takes effect", () => {
   const worker = new TestWorker();

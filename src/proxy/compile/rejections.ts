@@ -1,3 +1,4 @@
+/** What of a configuration cannot be compiled. */
 import { messageOf } from "../../base/errors.ts";
 import { type RejectedPart, RejectedParts } from "../../ir/rejected-parts.ts";
 
