@@ -75,3 +75,14 @@ test("an error about the expression of a secret header does not show the express
   assert.doesNotMatch(shown, /MySecret/);
   assert.match(shown, /shown\(/);
 });
+
+test("metadata of a key is data: nothing in it counts as absent", () => {
+  const metadata = { path: {}, tier: null };
+  const configuration = {
+    gateways: { default: { port: 0 } },
+    routes: [{ policies: { apiKey: { keys: [{ key: "k-1", metadata }] }, directResponse: { status: 200 } } }],
+  };
+  const loaded = loadConfig({ kind: "text", text: JSON.stringify(configuration) }, {});
+  assert.ok(loaded.ok, JSON.stringify(loaded));
+  assert.match(JSON.stringify(loaded.ir), /"metadata":\{"path":\{\},"tier":null\}/);
+});

@@ -134,7 +134,10 @@ test("the page of a pool: names with their addresses, weights, and names without
   const page = await open(t, place(`#/backends/${encodeURIComponent("/pool")}`));
   if (page === undefined) return;
   await shows(page, "1 gets no requests");
-  assert.match(String(await page.evaluate(row("name.invalid:80"))), /^name\.invalid:80unresolved.*name\.invalid/);
+  const unresolved = String(await page.evaluate(row("name.invalid:80")));
+  assert.match(unresolved, /^name\.invalid:80unresolved/);
+  // In the address, and once in the error.
+  assert.equal(unresolved.split("name.invalid").length, 3, unresolved);
   const found = `[...document.querySelectorAll('tbody tr')].find((row) => row.textContent.includes(' localhost'))`;
   const cells = await page.evaluate(`[...${found}.cells].map(({ textContent }) => textContent)`);
   assert.ok(Array.isArray(cells));
