@@ -11,6 +11,7 @@ test("each request gets the first alternative whose condition is true", async ()
       conditional: [
         { condition: 'request.headers["x-plan"] == "gold"', maxTokens: 2, ...HOUR },
         { condition: 'request.headers["x-plan"] == "free"', maxTokens: 0, ...HOUR },
+        { maxTokens: 5, ...HOUR },
       ],
     },
     transformations: {
@@ -32,6 +33,8 @@ test("each request gets the first alternative whose condition is true", async ()
   assert.equal(await ask("/a", "gold"), "210 a");
   assert.equal(await ask("/a", "gold"), "210 a");
   assert.equal(await ask("/b", "gold"), "429 other");
+  // Each alternative has a count of its own.
+  assert.equal(await ask("/b", "none"), "211 other");
 });
 
 test("a body that is too long for the conditions does not bypass the policies", async () => {
