@@ -101,7 +101,7 @@ test("handshakes take no socket", skip, async () => {
 test("mistakes about the client say what to write", async () => {
   const mistakes: readonly [words: readonly string[], message: RegExp][] = [
     [["http://a/", "--cert", import.meta.filename], /^a client without TLS has no certificate$/],
-    [["https://a/", "--cert", "/nowhere/client.pem"], /no such file .*client\.pem/],
+    [["https://a/", "--cert", "/nowhere/client.pem"], /^cannot read \/nowhere\/client\.pem: it does not exist$/],
     [["https://a/", "--cert", import.meta.filename], /^the client's certificate has no private key$/],
     [["--http2-prior-knowledge", "http://a/", "-H", "te: gzip"], /^the client cannot send this: /],
   ];

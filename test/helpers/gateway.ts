@@ -25,6 +25,8 @@ interface ProcessOptions extends GatewayOptions {
   readonly openFiles?: number;
   /** Folder of the control group that the process joins. */
   readonly controlGroup?: string;
+  /** `bin/tracegate` of another installation. */
+  readonly program?: string;
 }
 
 /** The file of a configuration, and what a gateway on it has logged. */
@@ -226,7 +228,7 @@ export class GatewayProcess extends RunningGateway {
     const file = join(folder, "gateway.yaml");
     await writeFile(file, textOf(config));
     const { openFiles, controlGroup, files = [] } = options;
-    const program = [TRACEGATE, ...[file, ...files].flatMap((each) => ["-f", each])];
+    const program = [options.program ?? TRACEGATE, ...[file, ...files].flatMap((each) => ["-f", each])];
     const limits = [
       ...(openFiles !== undefined ? [`ulimit -n ${openFiles}`] : []),
       ...(controlGroup !== undefined ? [`echo $$ >${controlGroup}/cgroup.procs`] : []),

@@ -75,7 +75,7 @@ test("a key has a bucket for each of its values; requests for which it fails sha
 
 test("the same place in another configuration finds its bucket again; another place does not", () => {
   const buckets = new TokenBuckets();
-  const at = (identity: string) => create([LIMIT], { ...DEPS, buckets, identity });
+  const at = (shared: string) => create([LIMIT], { ...DEPS, buckets, shared });
   ask(at("route a"));
   ask(at("route a"));
   assert.equal(ask(at("route a")).status, 429);
