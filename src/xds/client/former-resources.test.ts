@@ -69,7 +69,7 @@ test("a Gateway that is held back keeps its listeners and routes, changed, new o
   const proxy = shared();
   for (const team of ["a", "b"]) {
     proxy.route(team, 2);
-    proxy.listener(team, "new", `*.${team}.example.com`);
+    proxy.listener(team, "new", `${team}.example.com`);
     proxy.set(`tcpRoute/${team}/web.new/r`, `${team}/web.new`, {});
     proxy.delete(`listener/${team}/web.http`);
   }
@@ -125,9 +125,11 @@ test("former routes keep the port and the services that nothing else uses, but n
     proxy.set(`workload/${name}`, "", { services: { [service]: {} } });
   pod("former", "b/former");
   pod("ended", "b/both");
+  pod("relabelled", "b/former");
   proxy.apply();
   for (const name of ["service/b/former", "workload/former", "workload/ended", "bind/bind/80"]) proxy.delete(name);
   proxy.set("service/b/both", "", { changed: true });
+  pod("relabelled", "b/both");
   proxy.route("b", 2);
   assert.deepEqual(Object.keys(proxy.overrides()).sort(), [
     "bind/bind/80",
