@@ -15,7 +15,7 @@ import { nodeForArm64 } from "./lib/tools.ts";
 /** The rooms whose code runs in workers. */
 const ROOMS = "base,net,cel,trace,telemetry,recorder,tls,http,upstream,policies,proxy,worker";
 /** qemu reports a process without memory. */
-const WITHOUT = ["src/base/resident-memory.test.ts"];
+const WITHOUT = ["src/base/resident-memory.test.ts", "src/worker/memory-in-use.test.ts"];
 /** Milliseconds for one file. */
 const LIMIT = 900_000;
 
