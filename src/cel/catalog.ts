@@ -31,7 +31,7 @@ export interface CatalogFunction {
   readonly name: string;
   /** What it is for, such as `Text`. */
   readonly group: string;
-  /** A method, and the types of the values that have it; empty: any. Absent: it is called by its name alone. */
+  /** A method, and the types of the values that have it; empty: values of all types. Absent: it is called by its name alone. */
   readonly of?: readonly string[];
   /** `(string, int): string`, without the receiver; a function of the configuration as it is defined. Empty for macros, whose example says it. */
   readonly signatures: readonly string[];

@@ -76,7 +76,7 @@ export class FileWatch {
     this.#timer = setTimeout(() => this.#check(), pause).unref();
   }
 
-  /** Something has happened in a folder, perhaps to a file that nobody reads: in that of ACME, many times for each order. */
+  /** A watched folder has changed. Other files in it may be the reason: an ACME order writes to its folder many times. */
   #notice(): void {
     if (this.#soon || this.#seen !== undefined) return;
     this.#soon = true;

@@ -50,7 +50,7 @@ type Placed = {
   readonly [Name in RequestPolicyKind]: Name extends PlacedKind ? unknown : `${Name} is not in order.ts`;
 };
 
-/** The compiler shows this text for a kind of which nobody has decided whether users can try it in shadow. */
+/** The compiler shows this text for a kind that `contract/shadow.ts` does not list, either as one that can be in shadow or as one that cannot. */
 type ShadowDecided = {
   readonly [Name in RequestPolicyKind]: Name extends ShadowableKind | UnshadowableKind
     ? unknown

@@ -98,7 +98,7 @@ export interface CalledBackend {
   /** Absent if it has no fixed address, or several. */
   readonly host?: string | undefined;
   readonly dns?: DnsSettings | undefined;
-  /** Hosts of a pool, whose key is `/<name>`; empty if a file lists them. Absent: it is none. */
+  /** The hosts of a pool, whose key is `/<name>`; empty if a file lists them. Absent: the backend is not a pool. */
   readonly endpoints?: readonly string[] | undefined;
   /** The last are its own. */
   readonly policies: readonly PolicyInputs[];

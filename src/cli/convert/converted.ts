@@ -30,7 +30,7 @@ export interface ConvertedListener {
   /** Unique within the port. */
   readonly name: string;
   readonly at: Place;
-  /** `*`: any host. */
+  /** `*`: all hosts. */
   readonly hostname: string;
   /** The value of `tls`. */
   readonly tls?: Json;

@@ -224,7 +224,7 @@ export interface PolicyContext {
   claimAllFields(): void;
   /** Calls back when the exchange ends, however it ends. */
   onClose(callback: () => void): void;
-  /** Calls back when the exchange ends and nobody needs the decision of its policies any more, so that callouts can be cancelled. */
+  /** Calls back when the exchange has ended and no longer needs the decisions of its policies, so that they can cancel their callouts. */
   onCancel(callback: () => void): void;
   /** Runs the shadow policies of the exchange. */
   readonly shadow: ShadowRuns;

@@ -40,7 +40,7 @@ export interface Balancer {
   hasOther(endpoint: Endpoint, failed?: ReadonlySet<Endpoint>): boolean;
   /** For explanations: the endpoints that come first and take no calls, and what that means for the others. undefined: nothing. */
   whyBeyond?(chosen: Endpoint): string | undefined;
-  /** For explanations: the endpoints behind `chosen`, or all if there is none, and those that get no requests. Absent: there are none. */
+  /** For explanations: the endpoints that come after `chosen` (all if it is undefined), and those that never get requests. Absent: the balancer has no order. */
   passedOver?(chosen: Endpoint | undefined): readonly PassedOver[];
   /** The endpoint of this name (`host:port`) if it takes calls now: for requests that belong to one endpoint. */
   find(name: string): Endpoint | undefined;

@@ -124,7 +124,7 @@ test("an explanation says why endpoints that come first were not chosen", () => 
   const text = "9 of the 10 endpoints that come first take no requests, so 86 % of the requests go beyond them";
   assert.deepEqual([why(near[9]), why(far[0])], [text, text]);
   evict(far, 1);
-  assert.equal(why(near[9]), undefined, "nobody can take the rest");
+  assert.equal(why(near[9]), undefined, "all endpoints together are short");
   far[0]?.isEvicted(2000);
   evict(near, 10);
   assert.equal(why(far[0]), "no endpoint that comes first takes requests");

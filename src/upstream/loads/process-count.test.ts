@@ -42,7 +42,7 @@ test("what began before the threads shared the count counts once, and after the 
   mine.end();
   assert.equal(theirs.begin(2), false);
   theirs.release();
-  assert.notEqual(loads.claim("other"), undefined, "nobody uses the row");
+  assert.notEqual(loads.claim("other"), undefined, "the row is free");
 });
 
 test("without room in the table a thread counts alone", () => {

@@ -106,7 +106,7 @@ test("when no address responds, the connect timeout ends the search", async () =
   assert.equal(pool.use.connecting, 0);
 });
 
-test("the lookup of a name is a step of connecting; for known addresses there is none", async () => {
+test("connecting to a name begins with a lookup, unless its addresses are known", async () => {
   await using upstream = await RawUpstream.listen();
   const { port } = upstream;
   const stepsTo = async (target: Partial<HostAddress>): Promise<string[]> =>

@@ -143,8 +143,8 @@ export class Pool implements ConnectionOwner, SessionOpener, Sweepable {
 
   /**
    * Makes configured limits those of the process. Waiting requests are counted over all threads. A connection can serve only its own thread,
-   * so each one gets a part of `maxConnections`: if threads shared it, those that come late would find all connections taken, and nobody
-   * would tell them when one closes. False: there is no room to count.
+   * so each thread gets a part of `maxConnections`. With one count for all, busy threads could take every connection, and the others would
+   * not learn when one closes. False: there is no room to count.
    */
   shareLimits(loads: SharedLoads): boolean {
     const { maxConnections, maxPendingRequests } = this.target.limits ?? {};

@@ -8,7 +8,7 @@ import type { Directive } from "./parse.ts";
 
 /** Where a site is served. */
 export interface Address {
-  /** `*`: any host. */
+  /** `*`: all hosts. */
   readonly host: string;
   readonly port: number;
   readonly isTls: boolean;

@@ -132,7 +132,7 @@ class Conversion {
     }
   }
 
-  /** Paths by host; empty: any. */
+  /** Paths by host; an empty host stands for all. */
   #hosts(): ReadonlyMap<string, readonly HostPath[]> {
     const hosts = new Map<string, HostPath[]>();
     const add = (host: string, path: HostPath): void => {
@@ -380,7 +380,7 @@ function redirectsToTls({ annotations }: Settings): boolean {
   return annotations.get("ssl-redirect") !== "false" || annotations.is("force-ssl-redirect");
 }
 
-/** Lower-case; empty: any. */
+/** Lower-case; an empty one stands for all. */
 function hostsOf({ spec: { rules = [] } }: IngressManifest): readonly string[] {
   return [...new Set(rules.map(({ host = "" }) => host.toLowerCase()))];
 }

@@ -3,7 +3,7 @@ import type { Gateway, Service } from "../../../kube/objects.ts";
 import type { Problem } from "../model/model.ts";
 
 interface RequestedAddresses {
-  /** Static addresses; empty: any. */
+  /** Static addresses; empty: the Gateway asks for none. */
   readonly ips: readonly string[];
   /** Why the Gateway is not accepted. */
   readonly unsupported?: Problem;

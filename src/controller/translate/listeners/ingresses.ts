@@ -43,7 +43,7 @@ export const ingressesOfGateway = defineQuery<readonly string[]>("ingressesOfGat
     }),
 );
 
-/** The hosts of an Ingress, lower-case; empty: any host. */
+/** The hosts of an Ingress, lower-case; an empty one stands for all. */
 export function hostsOf({ spec: { rules = [], defaultBackend } }: Ingress): readonly string[] {
   const hosts = rules.map(({ host = "" }) => host.toLowerCase());
   return [...new Set(defaultBackend === undefined ? hosts : [...hosts, ""])];

@@ -32,7 +32,7 @@ interface IngressModel {
 }
 
 interface HostRules {
-  /** Lower-case; empty: any. */
+  /** Lower-case; empty: all hosts. */
   readonly host: string;
   readonly rules: readonly Rule[];
 }
