@@ -310,3 +310,18 @@ test("an evaluation that takes too many steps is an error that || does not hide"
   const loop = `lists.range(1000).all(i, lists.range(1000).all(j, !string(request.body).contains("x")))`;
   assert.throws(() => evaluate(loop, { ...REQUEST, body: Buffer.alloc(1 << 20) }), /too much work/);
 });
+
+test("a call with constants is not evaluated once if its value differs each time", () => {
+  for (const text of ["'a' + uuid()", "uuid().size() == 36 ? [random()] : []", "string(random())"]) {
+    const expression = cel.compileExpression(text);
+    assert.notDeepEqual(expression.evaluate({}), expression.evaluate({}), text);
+  }
+});
+
+test("the overload for the types of the arguments says which type the result has", () => {
+  assert.match(errorOf("math.greatest(1, 2) + 'a'").message, /^no such overload: int \+ string/);
+});
+
+test("the error for a function of many types does not list them", () => {
+  assert.match(errorOf("string([1])").message, /^no such overload: string\(list<int>\)$/m);
+});

@@ -12,7 +12,7 @@ import { int } from "./operators.ts";
 const PER_VALUE = 32;
 
 function extreme(name: string, better: (order: number) => boolean): Overload[] {
-  const run = (...values: readonly CelValue[]): CelValue | Failure => {
+  const run = (values: readonly CelValue[]): CelValue | Failure => {
     charge(values.length * PER_VALUE);
     let best: CelValue | undefined;
     for (const item of values) {
@@ -22,9 +22,11 @@ function extreme(name: string, better: (order: number) => boolean): Overload[] {
     }
     return best ?? fail(`${name} needs at least one number`);
   };
-  const variadic = (type: Type): Overload => ({ ...fn(name, [type], type, run), variadic: true });
-  const ofList = (type: Type): Overload =>
-    fn(name, [list(type)], type, (items: readonly CelValue[]) => run(...items.slice(0, 10_000)));
+  const variadic = (type: Type): Overload => ({
+    ...fn(name, [type], type, (...values: readonly CelValue[]) => run(values)),
+    variadic: true,
+  });
+  const ofList = (type: Type): Overload => fn(name, [list(type)], type, run);
   return [
     ...[INT, UINT, DOUBLE].flatMap((type) => [variadic(type), ofList(type)]),
     ...MIXED.map((type) => variadic(type)),
@@ -55,13 +57,8 @@ function sign(name: string, run: (value: number) => number): Overload[] {
 
 function bits(name: string, run: (a: bigint, b: bigint) => bigint): Overload[] {
   return [
-    fn(`math.${name}`, [INT, INT], INT, (a: bigint, b: bigint) => BigInt.asIntN(64, run(a, b))),
-    fn(
-      `math.${name}`,
-      [UINT, UINT],
-      UINT,
-      (a: CelUint, b: CelUint) => new CelUint(BigInt.asUintN(64, run(a.value, b.value))),
-    ),
+    fn(`math.${name}`, [INT, INT], INT, run),
+    fn(`math.${name}`, [UINT, UINT], UINT, (a: CelUint, b: CelUint) => new CelUint(run(a.value, b.value))),
   ];
 }
 
