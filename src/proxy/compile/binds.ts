@@ -1,5 +1,4 @@
 /** Compiles binds and their listeners, whose routes have been compiled before. */
-
 import { PendingChallenges } from "../../acme/challenges.ts";
 import type { ChallengeType, ManagedCertificate } from "../../acme/settings.ts";
 import { Networks } from "../../base/ip-address.ts";

@@ -2,7 +2,6 @@
  * The phase `match-route`: the route by host, path and conditions (`match/`), through route groups to the route that has backends,
  * then one of its backends by weight (docs/lifecycle.md#4-match-route).
  */
-
 import { GatewayError, type Why } from "../../base/errors.ts";
 import { placeName } from "../../ir/origins.ts";
 import { type CompiledChain, compilePolicies, NO_POLICIES } from "../../policies/compile.ts";

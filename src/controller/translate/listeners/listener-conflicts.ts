@@ -3,7 +3,6 @@
  * object all that conflict are rejected; between objects the one that comes first wins (ListenerSet, `spec.listeners`). Others
  * share a port and should not, because their hostnames overlap.
  */
-
 import { covers } from "../../../base/hostnames.ts";
 import { isTrue } from "../model/conditions.ts";
 import type { ListenerModel, Problem } from "../model/model.ts";

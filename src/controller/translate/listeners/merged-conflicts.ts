@@ -4,7 +4,6 @@
  * was there first wins. Gateways say when they were created, but listeners do not; so a listener that has no conflict gets a condition that
  * says so (`reservation`). It comes before one that is new, and an older Gateway cannot take the host of a younger one.
  */
-
 import { covers } from "../../../base/hostnames.ts";
 import type { Gateway, ListenerSet } from "../../../kube/objects.ts";
 import { defineQuery, type Pair, type Read } from "../../graph/graph.ts";

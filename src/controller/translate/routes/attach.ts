@@ -1,5 +1,4 @@
 /** Which listeners a route attaches to (Gateway API, "Attaching to Gateways"). */
-
 import { intersectHostnames } from "../../../base/hostnames.ts";
 import { objectKey } from "../../../base/object-key.ts";
 import { GATEWAY_GROUP, type ParentReference } from "../../../kube/objects.ts";
