@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { TestGateway } from "../../helpers/gateway.ts";
+import { until } from "../../helpers/until.ts";
 import { call, closedPort, rawClient } from "../trace/support.ts";
 
 test("metrics carry the labels that the configuration adds, summed over workers", async () => {
@@ -46,12 +47,16 @@ test("metrics carry the labels that the configuration adds, summed over workers"
   await new Promise((resolve) => bad.once("data", resolve));
   bad.destroy();
 
-  const text = await (await fetch(`${gateway.url("stats")}/metrics`)).text();
-  const totals = new Map<string, number>();
-  for (const line of text.split("\n")) {
-    const labels = /^tracegate_requests_total\{.*,(tenant=.*)\} (\d+)$/.exec(line);
-    if (labels !== null) totals.set(labels[1] ?? "", (totals.get(labels[1] ?? "") ?? 0) + Number(labels[2]));
-  }
+  // A client can have its response before the request is counted.
+  const { text, totals } = await until(async () => {
+    const text = await (await fetch(`${gateway.url("stats")}/metrics`)).text();
+    const totals = new Map<string, number>();
+    for (const line of text.split("\n")) {
+      const labels = /^tracegate_requests_total\{.*,(tenant=.*)\} (\d+)$/.exec(line);
+      if (labels !== null) totals.set(labels[1] ?? "", (totals.get(labels[1] ?? "") ?? 0) + Number(labels[2]));
+    }
+    return [...totals.values()].reduce((sum, count) => sum + count, 0) >= 9 && { text, totals };
+  }, "the nine requests to be counted");
   const rest = `shape="unknown",port="${port}"`;
   assert.deepEqual(
     totals,
