@@ -34,6 +34,11 @@ export function routeHash(key: string): string {
   return `#/routes/${encodeURIComponent(key)}`;
 }
 
+/** The parameters of the address. What follows from them may not be shown yet, so a change of one must keep the others from here. */
+export function queryNow(): URLSearchParams {
+  return placeOf(location.hash).query;
+}
+
 /** The place that is shown. */
 export const place = signal<Place>({ path: "/", query: new URLSearchParams() });
 

@@ -6,7 +6,7 @@ import { type AskError, ask } from "../ask.ts";
 import type { PageProps } from "../page.ts";
 import { ENDPOINT_COLUMNS, EndpointCells, EndpointHeadings } from "../parts/endpoint-cells.tsx";
 import { Problem } from "../parts/problem.tsx";
-import { hashOf } from "../place.ts";
+import { hashOf, queryNow } from "../place.ts";
 import { usePoll } from "../poll.ts";
 
 /** Backends, and endpoints of each, at most: a search finds the others. */
@@ -23,7 +23,7 @@ interface Words {
 
 /** All backends with their endpoints: which get requests, how they are, and why others get none. */
 export function Backends({ place: { query } }: PageProps): VNode {
-  const words = { find: query.get("find") ?? "", failing: query.get("failing") === "true" };
+  const words = wordsOf(query);
   const answer = useSignal<BackendsAnswer | undefined>(undefined);
   const problem = useSignal<AskError | undefined>(undefined);
   usePoll(
@@ -37,7 +37,7 @@ export function Backends({ place: { query } }: PageProps): VNode {
     },
   );
   // Each letter asks, but the history keeps only the place.
-  const show = (next: Partial<Words>): void => location.replace(linkTo({ ...words, ...next }));
+  const show = (next: Partial<Words>): void => location.replace(linkTo({ ...wordsOf(queryNow()), ...next }));
   return (
     <>
       <h1 class="hidden">Backends</h1>
@@ -58,6 +58,10 @@ export function Backends({ place: { query } }: PageProps): VNode {
       {answer.value === undefined ? null : <List answer={answer.value} />}
     </>
   );
+}
+
+function wordsOf(query: URLSearchParams): Words {
+  return { find: query.get("find") ?? "", failing: query.get("failing") === "true" };
 }
 
 function linkTo({ find, failing }: Words): string {

@@ -13,7 +13,7 @@ import { LogLevels } from "../parts/log-levels.tsx";
 import { Origin } from "../parts/origin.tsx";
 import { Problem } from "../parts/problem.tsx";
 import { ValueTree } from "../parts/value-tree.tsx";
-import { hashOf } from "../place.ts";
+import { hashOf, queryNow } from "../place.ts";
 import { usePoll } from "../poll.ts";
 
 /** Parts of a page, and milliseconds between two questions. */
@@ -31,8 +31,8 @@ interface Words {
 
 /** The configuration in effect, part by part, each with what is in it and where it is written. */
 export function Config({ place: { query } }: PageProps): VNode {
-  const { search = "", policy = "", at = "", page = "" } = Object.fromEntries(query);
-  const words = { search, policy, at, page };
+  const words = wordsOf(query);
+  const { search, policy, at } = words;
   const status = useSignal<ConfigStatus | undefined>(undefined);
   const lost = useSignal<AskError | undefined>(undefined);
   usePoll(
@@ -64,7 +64,9 @@ export function Config({ place: { query } }: PageProps): VNode {
           defaultValue={search}
           spellcheck={false}
           // Each letter asks, but the history keeps only the place.
-          onInput={({ currentTarget: { value } }) => location.replace(linkTo({ ...words, search: value, page: "" }))}
+          onInput={({ currentTarget: { value } }) =>
+            location.replace(linkTo({ ...wordsOf(queryNow()), search: value, page: "" }))
+          }
         />
         {policy === "" ? null : (
           <span>
@@ -107,6 +109,11 @@ function OnDisk({ status: { generation, loadedAt, lastError } }: { readonly stat
       )}
     </>
   );
+}
+
+function wordsOf(query: URLSearchParams): Words {
+  const { search = "", policy = "", at = "", page = "" } = Object.fromEntries(query);
+  return { search, policy, at, page };
 }
 
 function linkTo({ search, policy, at, page }: Words): string {

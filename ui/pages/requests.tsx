@@ -12,7 +12,7 @@ import type { PageProps } from "../page.ts";
 import { ExpressionField } from "../parts/expression-field.tsx";
 import { Problem } from "../parts/problem.tsx";
 import { VirtualList } from "../parts/virtual-list.tsx";
-import { hashOf, requestHash } from "../place.ts";
+import { hashOf, queryNow, requestHash } from "../place.ts";
 import { usePoll } from "../poll.ts";
 import { type Column, choices, columns, showColumn } from "../request-columns.ts";
 import { EMPTY, following, MOST, newer, received } from "../request-list.ts";
@@ -105,7 +105,7 @@ export function Requests({ place: { query } }: PageProps): VNode {
   }, []);
 
   const go = (change: Readonly<Record<string, string>>): void => {
-    location.hash = hashOf("/requests", { ...Object.fromEntries(query), ...change });
+    location.hash = hashOf("/requests", { ...Object.fromEntries(queryNow()), ...change });
   };
   const shownColumns = columns.value;
   return (

@@ -9,7 +9,7 @@ import type { PageProps } from "../page.ts";
 import { Origin } from "../parts/origin.tsx";
 import { Problem } from "../parts/problem.tsx";
 import { WhichRoute } from "../parts/which-route.tsx";
-import { hashOf, routeHash } from "../place.ts";
+import { hashOf, queryNow, routeHash } from "../place.ts";
 import { usePoll } from "../poll.ts";
 
 /** Routes of a page, and milliseconds between two questions. */
@@ -54,7 +54,9 @@ export function Routes({ place: { query } }: PageProps): VNode {
           defaultValue={words.search}
           spellcheck={false}
           // Each letter asks, but the history keeps only the place.
-          onInput={({ currentTarget: { value } }) => location.replace(linkTo({ ...words, search: value, page: 1 }))}
+          onInput={({ currentTarget: { value } }) =>
+            location.replace(linkTo({ ...wordsOf(queryNow()), search: value, page: 1 }))
+          }
         />
         {words.listener === "" ? null : (
           <span>
